@@ -125,7 +125,7 @@ where
         let Caller { token, claims } = &self.caller;
         if proof.protocol_version < OLDEST_PROTOCOL_VERSION {
             let version = proof.protocol_version;
-            self.app.runners.version_refused(claims.runner, version);
+            self.app.runners.version_refused(claims, version).await;
             return Err(Status::failed_precondition(format!(
                 "the runner speaks version {version} of the link protocol, this server {OLDEST_PROTOCOL_VERSION} to {PROTOCOL_VERSION}: upgrade gantry-runner"
             )));

@@ -1,14 +1,18 @@
-//! Challenges that runners sign when they ask to be let in, each good for a minute, at the process that
-//! issued it.
+//! Challenges that runners sign when they ask to be let in, each good for a minute, at any replica of the database.
 //!
 //! Nothing is kept of a challenge, neither when it is issued nor when it is shown, so that no peer can
-//! fill a table with them. It is 16 random bytes, its number, its expiry, and an HMAC over all of it.
-//! That each is good once is seen to where it is used: a runner's row keeps the number of the last
+//! fill a table with them. It is 16 random bytes, the replica that made it, its number there, its expiry, and an HMAC
+//! over all of it. That each is good once is seen to where it is used: a runner's row keeps the number of the last
 //! challenge that let it in, and a key enrols once.
 //!
-//! The keys live as long as the process, so that a challenge of an earlier one never holds; a runner
-//! that is refused for that asks for a new one. The expiry is on the boot-time clock, which no wall
-//! clock moves.
+//! The keys are made of the identity key, which all replicas have, and of the salt of the replica that made the
+//! challenge, which is in that one's row as long as it lives. So a challenge may be shown to another replica: a proxy
+//! may give each request of a runner to another one. A challenge of an earlier process never holds; a
+//! runner that is refused for that asks for a new one. Nor can a thief of the identity key open what was sealed to a
+//! replica that is gone.
+//!
+//! The expiry is on the boot-time clock, which no wall clock moves; of a challenge of another replica it is on the wall
+//! clock.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -18,63 +22,111 @@ use std::{
 use aws_lc_rs::hmac;
 use proto::agreement::Ephemeral;
 use server_store::ChallengeNumber;
-use shared_types::{Clock, Entropy, ReplicaId};
+use shared_types::{Clock, Digest, Entropy, ReplicaId, Timestamp};
+
+use crate::keys::SigningKey;
 
 /// The time for which a challenge is good.
 const GOOD_FOR: Duration = Duration::from_secs(60);
 
-/// Bytes before the HMAC: the random ones, the number and the expiry.
-const MESSAGE_BYTES: usize = 32;
+/// The most by which the clocks of two replicas may differ.
+const CLOCKS_DIFFER_BY: Duration = Duration::from_secs(5);
+
+/// Bytes before the HMAC: the random ones, the replica, the number and the two expiries.
+const MESSAGE_BYTES: usize = 56;
+
+/// The place of the replica in the message.
+const REPLICA_AT: usize = 16;
 
 /// See the module.
 pub(crate) struct Challenges {
     replica: ReplicaId,
-    key: hmac::Key,
-    /// The key from which the private halves of sealing keys are derived.
-    sealing: hmac::Key,
+    /// Made of the identity key.
+    secret: hmac::Key,
+    own: ChallengeKeys,
     issued: AtomicU64,
 }
 
+/// The keys of the challenges of one replica.
+#[derive(Clone)]
+pub(crate) struct ChallengeKeys {
+    key: hmac::Key,
+    /// The key from which the private halves of sealing keys are derived.
+    sealing: hmac::Key,
+}
+
+/// A challenge that is good now.
+pub(crate) struct GoodChallenge {
+    /// Its place among those of its replica.
+    pub(crate) number: ChallengeNumber,
+    /// The key to which an enrolment with it is sealed.
+    pub(crate) sealing_key: Ephemeral,
+}
+
 impl Challenges {
-    /// Challenges of this process, under new keys.
-    pub(crate) fn new(replica: ReplicaId, entropy: &dyn Entropy) -> Self {
-        let key = || {
-            let mut secret = [0; 32];
-            entropy.fill(&mut secret);
-            hmac::Key::new(hmac::HMAC_SHA256, &secret)
-        };
+    /// Challenges of this replica, with the salt of its row.
+    pub(crate) fn new(replica: ReplicaId, identity: &SigningKey, salt: &Digest) -> Self {
+        let secret = hmac::Key::new(hmac::HMAC_SHA256, &identity.secret_for("challenges"));
         Self {
             replica,
-            key: key(),
-            sealing: key(),
+            own: ChallengeKeys::of(&secret, salt),
+            secret,
             issued: AtomicU64::new(0),
         }
     }
 
     /// A challenge that is good for one minute.
     pub(crate) fn issue(&self, clock: &dyn Clock, entropy: &dyn Entropy) -> Vec<u8> {
-        let mut challenge = vec![0; 16];
+        let mut challenge = vec![0; REPLICA_AT];
         entropy.fill(&mut challenge);
+        challenge.extend(self.replica.as_u128().to_be_bytes());
         let number = self.issued.fetch_add(1, Ordering::Relaxed);
         challenge.extend(number.to_be_bytes());
         let expiry = clock.boot_time().saturating_add(GOOD_FOR);
         challenge.extend(micros(expiry).to_be_bytes());
-        let tag = hmac::sign(&self.key, &challenge);
+        let expiry = clock.now().after(GOOD_FOR);
+        challenge.extend(expiry.as_micros().to_be_bytes());
+        let tag = hmac::sign(&self.own.key, &challenge);
         challenge.extend(tag.as_ref());
         challenge
     }
 
-    /// The number of a challenge that is good now.
-    pub(crate) fn check(&self, challenge: &[u8], clock: &dyn Clock) -> Option<ChallengeNumber> {
-        let (message, tag) = challenge.split_at_checked(MESSAGE_BYTES)?;
-        hmac::verify(&self.key, message, tag).ok()?;
-        let (rest, expiry) = message.split_last_chunk::<8>()?;
-        let number = u64::from_be_bytes(*rest.last_chunk::<8>()?);
-        let is_good = micros(clock.boot_time()) < u64::from_be_bytes(*expiry);
-        is_good.then_some(ChallengeNumber {
-            replica: self.replica,
-            number,
-        })
+    /// The other replica that has made the challenge by its own word.
+    pub(crate) fn other_maker(&self, challenge: &[u8]) -> Option<ReplicaId> {
+        let maker = Message::of(challenge)?.replica();
+        (maker != self.replica).then_some(maker)
+    }
+
+    /// The keys of another replica, which has this salt.
+    pub(crate) fn keys_of(&self, salt: &Digest) -> ChallengeKeys {
+        ChallengeKeys::of(&self.secret, salt)
+    }
+
+    /// A challenge of this replica, if it is good now.
+    pub(crate) fn check(&self, challenge: &[u8], clock: &dyn Clock) -> Option<GoodChallenge> {
+        let message = Message::of(challenge)?;
+        let is_good = micros(clock.boot_time()) < message.boot_expiry();
+        let is_ours = message.replica() == self.replica;
+        (is_ours && is_good)
+            .then(|| self.own.good(&message))
+            .flatten()
+    }
+
+    /// A challenge of another replica with these keys, if it is good now.
+    pub(crate) fn check_other(
+        &self,
+        challenge: &[u8],
+        keys: &ChallengeKeys,
+        clock: &dyn Clock,
+    ) -> Option<GoodChallenge> {
+        let message = Message::of(challenge)?;
+        let (now, expiry) = (clock.now(), message.expiry());
+        let is_over = expiry.after(CLOCKS_DIFFER_BY) <= now;
+        // Else a replica whose clock is ahead could make some that are good for long.
+        let is_to_come = now.after(GOOD_FOR + CLOCKS_DIFFER_BY) < expiry;
+        (!is_over && !is_to_come)
+            .then(|| keys.good(&message))
+            .flatten()
     }
 
     /// The number of the next challenge.
@@ -82,11 +134,79 @@ impl Challenges {
         self.issued.load(Ordering::Relaxed)
     }
 
-    /// The key to which an enrolment with this challenge is sealed: the same whenever it is asked for.
+    /// The key to which an enrolment with this challenge of this replica is sealed: the same whenever it is asked for.
     pub(crate) fn sealing_key(&self, challenge: &[u8]) -> Ephemeral {
+        self.own.sealing_key(challenge)
+    }
+}
+
+impl ChallengeKeys {
+    fn of(secret: &hmac::Key, salt: &Digest) -> Self {
+        let key = |purpose: &[u8]| {
+            let salted = [purpose, salt.as_bytes()].concat();
+            hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(secret, &salted).as_ref())
+        };
+        Self {
+            key: key(b"challenge"),
+            sealing: key(b"sealing"),
+        }
+    }
+
+    fn good(&self, message: &Message<'_>) -> Option<GoodChallenge> {
+        hmac::verify(&self.key, message.bytes, message.tag).ok()?;
+        Some(GoodChallenge {
+            number: ChallengeNumber {
+                replica: message.replica(),
+                number: message.number(),
+            },
+            sealing_key: self.sealing_key(message.whole),
+        })
+    }
+
+    fn sealing_key(&self, challenge: &[u8]) -> Ephemeral {
         let secret = hmac::sign(&self.sealing, challenge);
         let secret = secret.as_ref().try_into();
         Ephemeral::of(secret.expect("HMAC-SHA256 gives 32 bytes"))
+    }
+}
+
+/// The parts of a challenge, which nobody has vouched for yet.
+struct Message<'c> {
+    whole: &'c [u8],
+    bytes: &'c [u8; MESSAGE_BYTES],
+    tag: &'c [u8],
+}
+
+impl<'c> Message<'c> {
+    fn of(challenge: &'c [u8]) -> Option<Self> {
+        let (bytes, tag) = challenge.split_first_chunk()?;
+        Some(Self {
+            whole: challenge,
+            bytes,
+            tag,
+        })
+    }
+
+    fn replica(&self) -> ReplicaId {
+        ReplicaId::from_u128(u128::from_be_bytes(self.part(REPLICA_AT)))
+    }
+
+    fn number(&self) -> u64 {
+        u64::from_be_bytes(self.part(32))
+    }
+
+    fn boot_expiry(&self) -> u64 {
+        u64::from_be_bytes(self.part(40))
+    }
+
+    fn expiry(&self) -> Timestamp {
+        Timestamp::from_micros(i64::from_be_bytes(self.part(48)))
+    }
+
+    fn part<const BYTES: usize>(&self, at: usize) -> [u8; BYTES] {
+        let part = self.bytes.get(at..at + BYTES);
+        let part = part.and_then(|part| part.try_into().ok());
+        part.expect("the parts fill the message")
     }
 }
 
@@ -95,60 +215,4 @@ fn micros(time: Duration) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use shared_types::{Timestamp, clock::ManualClock, entropy::SeededEntropy};
-
-    use super::*;
-
-    fn setting() -> (SeededEntropy, ManualClock, Challenges) {
-        let entropy = SeededEntropy::new(1);
-        let challenges = Challenges::new(ReplicaId::from_u128(1), &entropy);
-        let clock = ManualClock::at(Timestamp::from_micros(5));
-        (entropy, clock, challenges)
-    }
-
-    #[test]
-    fn a_challenge_is_good_for_a_minute_and_only_where_it_was_made() {
-        let (entropy, clock, challenges) = setting();
-        let challenge = challenges.issue(&clock, &entropy);
-        let other = Challenges::new(ReplicaId::from_u128(2), &entropy);
-        assert_eq!(other.check(&challenge, &clock), None);
-        assert_eq!(challenges.check(&challenge[1..], &clock), None);
-        assert_eq!(challenges.check(b"", &clock), None);
-        for byte in 0..challenge.len() {
-            let mut changed = challenge.clone();
-            changed[byte] ^= 1;
-            assert_eq!(challenges.check(&changed, &clock), None, "byte {byte}");
-        }
-        // A wall clock that goes back makes none of them good for longer.
-        clock.set_wall(-3_600_000_000);
-        clock.advance(GOOD_FOR - Duration::from_micros(1));
-        assert!(challenges.check(&challenge, &clock).is_some());
-        clock.advance(Duration::from_micros(1));
-        assert_eq!(challenges.check(&challenge, &clock), None);
-    }
-
-    #[test]
-    fn challenges_are_numbered_in_their_order() {
-        let (entropy, clock, challenges) = setting();
-        let numbers = [(); 3].map(|()| {
-            let challenge = challenges.issue(&clock, &entropy);
-            let known = challenges.check(&challenge, &clock).expect("it is good");
-            assert_eq!(known.replica, ReplicaId::from_u128(1));
-            known.number
-        });
-        assert!(
-            numbers.is_sorted() && numbers[0] < numbers[2],
-            "{numbers:?}"
-        );
-    }
-
-    #[test]
-    fn each_challenge_has_a_sealing_key_of_its_own_that_stays() {
-        let (entropy, clock, challenges) = setting();
-        let [first, second] = [(); 2].map(|()| challenges.issue(&clock, &entropy));
-        let public = |challenge: &[u8]| challenges.sealing_key(challenge).public();
-        assert_eq!(public(&first), public(&first));
-        assert_ne!(public(&first), public(&second));
-    }
-}
+mod tests;

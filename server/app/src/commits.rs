@@ -9,6 +9,7 @@ use shared_types::{RunnerId, SessionEvent, SessionId, TenantId};
 use crate::{
     access::RightsChanges,
     changes::ChangeHub,
+    elsewhere::Elsewhere,
     hints::{Outbox, SeenLogs},
 };
 
@@ -21,6 +22,7 @@ pub(crate) struct Commits {
     pub(crate) rights: RightsChanges,
     pub(crate) seen: SeenLogs,
     pub(crate) outbox: Outbox,
+    pub(crate) elsewhere: Elsewhere,
 }
 
 impl Commits {
@@ -32,6 +34,7 @@ impl Commits {
             rights: RightsChanges::default(),
             seen: SeenLogs::default(),
             outbox: Outbox::default(),
+            elsewhere: Elsewhere::default(),
         }
     }
 }
@@ -53,6 +56,10 @@ impl CommitListener for Commits {
 
     fn link_changed(&self, runner: RunnerId) {
         self.outbox.note(Hint::Link(runner));
+    }
+
+    fn cancels_requested(&self) {
+        self.outbox.note(Hint::Cancels);
     }
 
     fn rights_changed(&self, tenant: Option<TenantId>) {

@@ -7,6 +7,7 @@
 //! the log; `joining` enrols runners.
 
 mod joining;
+mod makers;
 mod refused;
 mod renewals;
 
@@ -22,7 +23,7 @@ use std::{
 use proto::{enrolling, sealing::Opener, signing, v1};
 use server_records::LinkIdentity;
 use server_router::links::{LinkSealer, Links};
-use server_store::{AttemptKind, JoinState, RunnerRow, ShownState, Store};
+use server_store::{AttemptKind, JoinState, RunnerRow, ShownState, Store, ThisReplica};
 use shared_telemetry::server::RUNNER_REFUSALS;
 use shared_types::{Clock, Digest, Entropy, ReplicaId, RunnerId, Timestamp};
 
@@ -30,7 +31,7 @@ pub use self::{
     joining::{EnrolledRunner, Joined},
     refused::NotLetIn,
 };
-use self::{refused::RefusedEnrolment, renewals::Renewals};
+use self::{makers::Makers, refused::RefusedEnrolment, renewals::Renewals};
 use crate::{
     AppError, Parts,
     challenges::Challenges,
@@ -53,6 +54,7 @@ pub struct Enrolment {
 }
 
 struct Inner {
+    replica: ReplicaId,
     store: Store,
     links: Links,
     clock: Arc<dyn Clock>,
@@ -62,6 +64,7 @@ struct Inner {
     tokens: LinkTokens,
     refusals: Refusals,
     renewals: Renewals,
+    makers: Makers,
     /// True if this process has found that its database is an older copy, and raised the epochs.
     epochs_are_raised: AtomicBool,
 }
@@ -93,22 +96,14 @@ pub struct AuthenticateRequest {
 
 impl Enrolment {
     /// Takes the server's keys.
-    pub(crate) fn of(parts: Parts, links: &Links, refusals: Refusals) -> Self {
+    pub(crate) fn of(parts: Parts, this: &ThisReplica, links: &Links, refusals: Refusals) -> Self {
         let keys = ServerKeys {
             identity: parts.identity,
             link_keys: parts.link_keys,
         };
         let (clock, entropy) = (parts.clock, parts.entropy);
-        let (store, replica) = (parts.store, parts.replica);
-        Self::new(
-            store,
-            links.clone(),
-            clock,
-            entropy,
-            replica,
-            keys,
-            refusals,
-        )
+        let (store, links) = (parts.store, links.clone());
+        Self::new(store, links, clock, entropy, this, keys, refusals)
     }
 
     pub(crate) fn new(
@@ -116,7 +111,7 @@ impl Enrolment {
         links: Links,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
-        replica: ReplicaId,
+        this: &ThisReplica,
         keys: ServerKeys,
         refusals: Refusals,
     ) -> Self {
@@ -130,9 +125,10 @@ impl Enrolment {
             &Digest::of(&identity.public()).to_string()[..32]
         );
         let tokens = LinkTokens::new(audience, &link_keys);
-        let challenges = Challenges::new(replica, &*entropy);
+        let challenges = Challenges::new(this.id, &identity, &this.challenge_salt);
         Self {
             inner: Arc::new(Inner {
+                replica: this.id,
                 store,
                 links,
                 clock,
@@ -142,6 +138,7 @@ impl Enrolment {
                 tokens,
                 refusals,
                 renewals: Renewals::new(),
+                makers: Makers::new(),
                 epochs_are_raised: AtomicBool::new(false),
             }),
         }
@@ -251,9 +248,10 @@ impl Enrolment {
         if !verifies(&row.public_key, &signed, &ask.signature) {
             return Err(RefusedEnrolment::impostor());
         }
-        let challenge = inner.challenges.check(&ask.challenge, &*inner.clock);
-        let challenge =
-            challenge.ok_or_else(|| RefusedEnrolment::old_challenge(refused::AUTHENTICATE))?;
+        let challenge = self.good(&ask.challenge).await?;
+        let challenge = challenge
+            .ok_or_else(|| RefusedEnrolment::old_challenge(refused::AUTHENTICATE))?
+            .number;
         // Nothing is written for a runner that is not welcome: the proof of that is good for its
         // challenge alone, however often it is asked for.
         lives(row).map_err(RefusedEnrolment::dismissal)?;
@@ -262,7 +260,11 @@ impl Enrolment {
             state: ask.join_state,
             is_ours: verifies(&inner.identity.public(), &ours, &ask.join_state_signature),
             challenge,
-            known: inner.renewals.known(row.id, challenge.number),
+            known: match challenge.replica == inner.replica {
+                true => inner.renewals.known(row.id, challenge.number),
+                // Its maker may know one.
+                false => None,
+            },
         };
         let renewing = self.clone().renew_join_state(row.id, shown);
         let next = match shielded(renewing).await? {

@@ -17,7 +17,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
+use aws_lc_rs::{
+    encoding::{AsBigEndian as _, Curve25519SeedBin},
+    hmac,
+    signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey},
+};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use proto::public_key::is_sound;
 use shared_types::{Digest, Entropy, clean::without_mark};
@@ -112,6 +116,17 @@ impl SigningKey {
     /// Signs; the signature has 64 bytes.
     pub fn sign(&self, message: &[u8]) -> Vec<u8> {
         self.pair.sign(message).as_ref().to_vec()
+    }
+
+    /// A secret for this purpose, which every holder of the key can make, and nobody else.
+    pub(crate) fn secret_for(&self, purpose: &str) -> [u8; 32] {
+        let seed = self.pair.seed();
+        let seed = seed.and_then(|seed| seed.as_be_bytes());
+        let seed: Curve25519SeedBin<'_> = seed.expect("an Ed25519 key has a seed");
+        let seed = hmac::Key::new(hmac::HMAC_SHA256, seed.as_ref());
+        let made = hmac::sign(&seed, purpose.as_bytes());
+        let made = made.as_ref().try_into();
+        made.expect("HMAC-SHA256 gives 32 bytes")
     }
 
     pub(crate) fn pkcs8(&self) -> &[u8] {

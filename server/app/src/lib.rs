@@ -13,6 +13,7 @@ mod changes;
 mod commands;
 mod commits;
 mod context;
+mod elsewhere;
 mod enrolment;
 mod error;
 mod fleet;
@@ -200,7 +201,8 @@ impl App {
     pub async fn start(mut parts: Parts) -> Result<Self, AppError> {
         let (changes, unaddressed) = ChangeHub::new();
         let (commits, tasks) = (Commits::start(changes), TaskTracker::new());
-        parts.store = replicas::begin(&parts).await?;
+        let this = replicas::this(&parts);
+        parts.store = replicas::begin(&parts, &this).await?;
         parts.store = parts.store.heard_by(Arc::new(commits.clone()));
         let address = unaddressed.addressed(parts.store.clone(), commits.changes.clone());
         tasks.spawn(parts.stop.clone().run_until_cancelled_owned(address));
@@ -241,8 +243,10 @@ impl App {
             operations: operations.clone(),
             clock: parts.clock.clone(),
         };
+        let elsewhere = commits.elsewhere.clone();
+        elsewhere.act(&parts, &links, &operations, &tasks);
         let listeners = hints::start(&parts, &commits, &turns, &links, &tasks);
-        Replicas::start(&parts, listeners, turns, &operations, &tasks);
+        Replicas::start(&parts, this.clone(), listeners, turns, &operations, &tasks);
         let peers = Peers::of(&parts, &access, &commits, &links, &tasks);
         let commands = Commands {
             gate: gate.clone(),
@@ -284,7 +288,7 @@ impl App {
             tasks,
             leaving: CancellationToken::new(),
             stop: parts.stop.clone(),
-            enrolment: Enrolment::of(parts, &links, refusals),
+            enrolment: Enrolment::of(parts, &this, &links, refusals),
             links,
         })
     }

@@ -430,6 +430,15 @@ impl Operations {
         self.store
             .operation_has_to_stop(tenant, id, why, by, now)
             .await?;
+        self.send_stop(tenant, id).await
+    }
+
+    /// Has the runner of an operation stop it, of any user.
+    pub(crate) async fn send_stop(
+        &self,
+        tenant: TenantId,
+        id: OperationId,
+    ) -> Result<(), AppError> {
         let row = self.store.operation(tenant, id).await?;
         match &row.asked_by {
             AskedBy::Call(call) => self.sessions.stop_operation(tenant, call, id).await,

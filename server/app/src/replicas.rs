@@ -6,7 +6,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use server_agent::Turns;
 use server_store::{OtherReplica, Store, ThisReplica};
-use shared_types::{Clock, ReplicaId};
+use shared_types::{Clock, Digest, ReplicaId};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{AppError, Parts, hints::Listeners, operations::Operations};
@@ -43,19 +43,24 @@ struct ReplicaSightings {
 /// Begins this process in the store, and returns that.
 ///
 /// # Errors
-/// If the store does not answer.
-pub(crate) async fn begin(parts: &Parts) -> Result<Store, AppError> {
+/// If another server of the database has another identity, or the store does not answer.
+pub(crate) async fn begin(parts: &Parts, this: &ThisReplica) -> Result<Store, AppError> {
     let (store, now) = (parts.store.clone(), parts.clock.now());
     // No link of an earlier process here is alive, and its generation must not look as if it were.
-    store.start_replica(&this(parts), now).await?;
+    store.start_replica(this, now).await?;
     Ok(store)
 }
 
-fn this(parts: &Parts) -> ThisReplica {
+/// This process, with a salt of its own.
+pub(crate) fn this(parts: &Parts) -> ThisReplica {
+    let mut salt = [0; 32];
+    parts.entropy.fill(&mut salt);
     ThisReplica {
         id: parts.replica,
         place: parts.place.clone(),
         address: parts.peer_address.clone(),
+        identity: Digest::of(&parts.identity.public()),
+        challenge_salt: salt.into(),
     }
 }
 
@@ -63,6 +68,7 @@ impl Replicas {
     /// Renews the row of this process from now on.
     pub(crate) fn start(
         parts: &Parts,
+        this: ThisReplica,
         listeners: Listeners,
         turns: Turns,
         operations: &Operations,
@@ -71,7 +77,7 @@ impl Replicas {
         let replicas = Self {
             store: parts.store.clone(),
             clock: parts.clock.clone(),
-            replica: this(parts),
+            replica: this,
             listeners,
             turns,
             operations: operations.clone(),

@@ -16,7 +16,7 @@ use shared_types::{
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    AppError, OpContext, Parts,
+    AppError, LinkClaims, OpContext, Parts,
     allowance::Allowance,
     gate::Gate,
     isolation::IsolationPolicy,
@@ -385,10 +385,15 @@ impl Runners {
         }
     }
 
-    /// Notes that the link of a peer with an access token of this runner was refused. This server
+    /// Records that the link of a peer with an access token of this runner was refused. This server
     /// no longer speaks this version of the link protocol. The list of runners shows the reason.
-    pub fn version_refused(&self, runner: RunnerId, version: u32) {
-        self.links.version_refused(runner, version);
+    pub async fn version_refused(&self, of: &LinkClaims, version: u32) {
+        let refused = self
+            .store
+            .link_version_refused(of.tenant, of.runner, version);
+        if let Err(error) = refused.await {
+            tracing::warn!(runner.id = %of.runner, %error, "it is not recorded why a runner's link was refused");
+        }
     }
 
     /// A runner left for good: if it is ephemeral, it is removed, and turns that wait for it hear
@@ -451,7 +456,7 @@ impl Runners {
                 Some((by, _)) => Some(self.store.user(row.tenant, by).await?.name),
                 None => None,
             },
-            refused_version: self.links.refused_version(row.id),
+            refused_version: row.refused_version,
             figures: self.links.figures(row.id),
             last_seen: row.last_seen_at,
             id: row.id,

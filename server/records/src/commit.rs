@@ -18,8 +18,11 @@ pub trait CommitListener: Send + Sync {
     /// A runner has another link, or none, or was removed or locked.
     fn link_changed(&self, runner: RunnerId);
 
-    /// Someone's rights may be different in this tenant, or in any: a credential was revoked, a role has changed, or a
-    /// runner is shared with other people.
+    /// An operation is to stop.
+    fn cancels_requested(&self);
+
+    /// Someone's rights may be different in this tenant, or in any: a credential or runner was revoked, a runner was
+    /// locked or is shared with other people, or a role has changed.
     fn rights_changed(&self, tenant: Option<TenantId>);
 
     /// These lists may be different now.

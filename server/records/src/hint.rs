@@ -26,7 +26,10 @@ pub enum Hint {
     Waits,
     /// A runner has another link, or none, or was removed or locked.
     Link(RunnerId),
-    /// A credential was revoked, a role has changed, or a runner is shared with other people, in this tenant or in any.
+    /// An operation is to stop: the replica that has the link of its runner sends that.
+    Cancels,
+    /// A credential or runner was revoked, a runner was locked or is shared with other people, or a role has changed, in
+    /// this tenant or in any.
     Rights(Option<TenantId>),
     /// A list that people read.
     List(Change),

@@ -38,7 +38,7 @@ pub use model_call::{ModelCall, ModelCost};
 pub use operation::{Intents, NewIntent, Operations, PlaceError};
 pub use output::{Outputs, is_kept_nowhere};
 pub use session::{SessionError, SessionKey};
-pub use silence::SilentRunners;
+pub use silence::{Duty, SilentRunners};
 pub use turn::{
     ClaimedTurn, IfRunning, NextTurn, SessionTurns, TurnFailures, TurnRow, TurnRows, TurnState,
     UnfinishedTurn, WaitingTurn, WaitsOver,

@@ -7,10 +7,28 @@ use shared_types::RunnerId;
 
 use crate::PortError;
 
+/// Whose duty it is to do something for all replicas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Duty {
+    /// This replica's, as it was at the last look.
+    Continued,
+    /// This replica's from now on.
+    Begun,
+    /// That of another live replica.
+    OfAnother,
+}
+
 /// The rows of runners that have no link, of all tenants: time passes for all.
 #[async_trait]
 pub trait SilentRunners: Send + Sync {
-    /// Adds a time that passed in this replica to the silence of each runner that has no link.
+    /// Takes the duty to count silence, if no live replica has it.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    async fn take_duty(&self) -> Result<Duty, PortError>;
+
+    /// Adds a time that passed in this replica to the silence of each runner that has no link, if this replica has the
+    /// duty.
     ///
     /// # Errors
     /// The store did not answer. Nothing was counted.

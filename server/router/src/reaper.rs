@@ -8,17 +8,19 @@
 //! What a look counts is due with the next one at the earliest, and a server that was just started, or
 //! whose host was suspended, gives every runner that lives the time until then to come back (it tries
 //! again at least every 30 s).
+//!
+//! Of several replicas one has this duty. The one that takes it over counts from then on: so no time counts twice, and
+//! a replica that was stopped for a while does nothing that another one does already.
 
 use std::{sync::Arc, time::Duration};
 
-use server_records::{PortError, SilentRunners};
+use server_records::{Duty, PortError, SilentRunners};
 use shared_types::Clock;
 use tokio_util::sync::CancellationToken;
 
 use crate::links::Links;
 
-/// The pause between two looks for such runners, and before the first one. A process that ends in
-/// between has counted less by so much at most.
+/// The pause between two looks for such runners. A process that ends in between has counted less by so much at most.
 const EVERY: Duration = Duration::from_secs(10 * 60);
 
 /// The time without a word after which something is over.
@@ -60,21 +62,26 @@ impl Reaper {
     /// Looks now and again, until `stop`.
     pub async fn run(mut self, stop: CancellationToken) {
         loop {
+            if let Err(error) = self.look().await {
+                tracing::warn!(%error, "what is due of silent runners cannot be done; trying again later");
+            }
             tokio::select! {
                 () = tokio::time::sleep(EVERY) => {}
                 () = stop.cancelled() => return,
             }
-            if let Err(error) = self.look().await {
-                tracing::warn!(%error, "what is due of silent runners cannot be done; trying again later");
-            }
         }
     }
 
-    /// Does what is due, then counts what has gone by: all of it with the next look, where this fails.
+    /// Does what is due, then counts what has gone by: all of it with the next look, where this fails. The first look
+    /// takes the duty, and counts nothing; a look without the duty does nothing.
     ///
     /// # Errors
     /// The store did not answer.
     pub async fn look(&mut self) -> Result<(), PortError> {
+        if self.rows.take_duty().await? != Duty::Continued {
+            self.counted_to = self.clock.boot_time();
+            return Ok(());
+        }
         self.lose_operations().await?;
         self.remove_ephemeral().await?;
         let now = self.clock.boot_time();

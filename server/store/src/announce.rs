@@ -113,6 +113,13 @@ impl Store {
         }
     }
 
+    /// A wish to stop an operation is committed.
+    pub(crate) fn cancel_requested(&self) {
+        if let Some(listener) = &self.listener.0 {
+            listener.cancels_requested();
+        }
+    }
+
     /// An operation's end, a runner's link or the wait of a turn is committed.
     pub(crate) fn waits_changed(&self) {
         if let Some(listener) = &self.listener.0 {

@@ -38,6 +38,7 @@ mod columns;
 mod counts;
 mod credential;
 mod database;
+mod duty;
 mod error;
 mod event;
 mod fleet;
@@ -49,6 +50,7 @@ mod operation;
 mod output;
 mod person;
 mod ports;
+mod rate;
 mod replica;
 mod request_key;
 mod rule;
@@ -97,6 +99,7 @@ pub use operation::{
 pub use output::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, Outputs};
 pub use person::{PEOPLE_AT_MOST, PersonRow};
 pub use ports::{CallerIntents, IntentsOf, Ports, TenantOutputs};
+pub use rate::TakenRate;
 pub use replica::{OtherReplica, ReplicaRow, ThisReplica};
 pub use request_key::{
     KnownRequest, MAX_ANSWER_BYTES, REQUEST_KEYS_KEPT_FOR, REQUEST_KEYS_OF_USER_AT_MOST,

@@ -76,6 +76,7 @@ mod list;
 mod lost;
 mod ran;
 mod row;
+mod to_stop;
 
 pub use access::OperationAccess;
 pub(crate) use access::end_access;
@@ -226,7 +227,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<OperationState, StoreError> {
         let mut tx = self.write(tenant).await?;
-        query(
+        let requested = query(
             "UPDATE operations SET cancel_requested_at = $1
              WHERE tenant_id = $2 AND id = $3 AND cancel_requested_at IS NULL AND outcome IS NULL",
         )
@@ -237,6 +238,9 @@ impl Store {
         .await?;
         let row = find(&mut tx, tenant, operation).await?;
         tx.commit().await?;
+        if requested == 1 {
+            self.cancel_requested();
+        }
         Ok(row.state())
     }
 

@@ -5,12 +5,12 @@
 //! that row. From then on its links are gone and its turns may be taken over. If it lives all the same, epochs and
 //! generations refuse its writes, and its next renewal inserts the row again.
 
-use shared_types::{ReplicaId, Timestamp};
+use shared_types::{Digest, ReplicaId, Timestamp};
 
 use crate::{
     Store, StoreError,
     columns::Columns as _,
-    database::{Connection, FromRow, MAX_PAGE, Row, page, query, query_as, retried},
+    database::{Connection, FromRow, MAX_PAGE, Row, lock_table, page, query, query_as, retried},
 };
 
 /// Another replica, as it was renewed last.
@@ -40,7 +40,14 @@ pub struct ThisReplica {
     pub place: String,
     /// The host and port at which it answers other replicas, where it does.
     pub address: Option<String>,
+    /// The SHA-256 of the key by which runners know it.
+    pub identity: Digest,
+    /// Random bytes. The keys of its challenges are made of them.
+    pub challenge_salt: Digest,
 }
+
+/// Keeps other replicas from starting meanwhile.
+const LOCK: &str = "LOCK TABLE replicas IN SHARE ROW EXCLUSIVE MODE";
 
 const WHY: &str = "it is about replicas";
 
@@ -80,7 +87,7 @@ impl Store {
     /// their runners stay. Without a tenant: replicas serve all tenants.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`].
+    /// [`StoreError::Conflict`] if another live replica has another identity; [`StoreError::Unavailable`].
     pub async fn start_replica(
         &self,
         replica: &ThisReplica,
@@ -88,12 +95,23 @@ impl Store {
     ) -> Result<u64, StoreError> {
         retried!({
             let mut tx = self.write_any(WHY).await?;
+            lock_table(&mut tx, LOCK).await?;
             match tx.is_shared() {
                 true => query("DELETE FROM replicas WHERE place = $1").bind(&replica.place),
                 false => query("DELETE FROM replicas"),
             }
             .execute(&mut tx)
             .await?;
+            let other = query("SELECT 1 FROM replicas WHERE identity <> $1 LIMIT 1")
+                .bind(replica.identity.to_string())
+                .fetch_optional(&mut tx)
+                .await?;
+            if other.is_some() {
+                return Err(StoreError::Conflict(
+                    "another server of this database has another identity key, and runners would trust only one of \
+                     the two; give this server the keys of that one (keys/ in its folder), or stop that one first",
+                ));
+            }
             renew(&mut tx, replica, now).await?;
             let ended = take_links_away(&mut tx, replica.id).await?;
             tx.commit().await?;
@@ -120,6 +138,35 @@ impl Store {
             tx.commit().await?;
             Ok(others)
         })
+    }
+
+    /// The time by the database's clock, by which the servers that share it go; `None` if it is a file.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn database_time(&self) -> Result<Option<Timestamp>, StoreError> {
+        if !self.is_shared() {
+            return Ok(None);
+        }
+        let row: Row =
+            query("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now")
+                .fetch_one(&mut self.read_any(WHY).await?)
+                .await?;
+        Ok(Some(row.time("now")?))
+    }
+
+    /// The random bytes of a live replica's challenges; `None` if it is gone, or of a release that had none.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn challenge_salt(&self, replica: ReplicaId) -> Result<Option<Digest>, StoreError> {
+        let row: Option<Row> = query(
+            "SELECT challenge_salt FROM replicas WHERE id = $1 AND challenge_salt IS NOT NULL",
+        )
+        .bind(replica.to_string())
+        .fetch_optional(&mut self.read_any(WHY).await?)
+        .await?;
+        Ok(row.map(|row| row.digest("challenge_salt")).transpose()?)
     }
 
     /// Removes a replica that stops, or one that another replica has seen without a renewal for long enough: then only
@@ -170,13 +217,16 @@ async fn renew(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     query(
-        "INSERT INTO replicas (id, place, address, started_at) VALUES ($1, $2, $3, $4)
+        "INSERT INTO replicas (id, place, address, started_at, identity, challenge_salt)
+         VALUES ($1, $2, $3, $4, $5, $6)
          ON CONFLICT (id) DO UPDATE SET renewals = replicas.renewals + 1",
     )
     .bind(replica.id.to_string())
     .bind(&replica.place)
     .bind(replica.address.clone())
     .bind(now.as_micros())
+    .bind(replica.identity.to_string())
+    .bind(replica.challenge_salt.to_string())
     .execute(tx)
     .await?;
     Ok(())

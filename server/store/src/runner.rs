@@ -34,7 +34,7 @@ macro_rules! select_runners {
                  last_seen_at, journal_id, boot_id, journal_sequence, accepted_sequence, locked_at,
                  ephemeral, join_state, went_back_at, loses_unlisted, pool_backend, pool_templates,
                  pool_isolation, pool_problem, pool_sudo_templates, trusted_by, trusted_at, models,
-                 models_problem, ceiling, drained_by, drained_at
+                 models_problem, ceiling, drained_by, drained_at, refused_version
              FROM runners ",
             $rest
         )
@@ -134,6 +134,8 @@ pub struct RunnerRow {
     pub ceiling: Option<Mode>,
     /// The user who lets it drain, and since when: it is given no new operation.
     pub drained: Option<(UserId, Timestamp)>,
+    /// The version of the link protocol for which its last link was refused.
+    pub refused_version: Option<u32>,
 }
 
 impl RunnerRow {
@@ -532,6 +534,9 @@ impl FromRow for RunnerRow {
                 .zip(row.maybe_time("trusted_at")?),
             models: models(row)?,
             ceiling: row.maybe_parsed("ceiling")?,
+            refused_version: row
+                .maybe_integer("refused_version")?
+                .and_then(|version| version.try_into().ok()),
             drained: row
                 .maybe_parsed("drained_by")?
                 .zip(row.maybe_time("drained_at")?),

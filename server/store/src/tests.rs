@@ -48,6 +48,7 @@ mod people;
 mod pools;
 mod ports;
 mod postgres;
+mod rates;
 mod replicas;
 mod request_keys;
 mod rewinds;

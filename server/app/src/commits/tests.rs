@@ -79,7 +79,7 @@ impl Waiting {
         let clock = Arc::new(ManualClock::at(rows.clock.now()));
         Self {
             _folder: folder,
-            reaper: reaper(&rows, clock.clone()),
+            reaper: reaper(&rows, clock.clone()).await,
             store,
             rows,
             who,
@@ -98,9 +98,9 @@ impl Waiting {
     }
 
     /// The server ends, and another one begins to look, when its host's clocks show something else.
-    fn restart(&mut self) {
+    async fn restart(&mut self) {
         self.clock.advance(10 * WEEK);
-        self.reaper = reaper(&self.rows, self.clock.clone());
+        self.reaper = reaper(&self.rows, self.clock.clone()).await;
     }
 
     async fn outcome(&self) -> Option<server_store::StoredOutcome> {
@@ -109,7 +109,8 @@ impl Waiting {
     }
 }
 
-fn reaper(rows: &Rows, clock: Arc<ManualClock>) -> Reaper {
+/// One that has taken its duty.
+async fn reaper(rows: &Rows, clock: Arc<ManualClock>) -> Reaper {
     let options = LinkOptions::default();
     let limits = SilenceLimits {
         operations_lost_after: options.lost_after,
@@ -126,7 +127,9 @@ fn reaper(rows: &Rows, clock: Arc<ManualClock>) -> Reaper {
         clock: clock.clone(),
         ..rows.ports.clone()
     };
-    Reaper::from_now(ports.silent_runners(REPLICA), links, clock, limits)
+    let mut reaper = Reaper::from_now(ports.silent_runners(REPLICA), links, clock, limits);
+    reaper.look().await.expect("the store answers");
+    reaper
 }
 
 #[tokio::test]
@@ -173,7 +176,7 @@ async fn a_runner_is_silent_for_as_long_as_servers_were_there_to_hear_it() {
     waiting.clock.advance(WEEK / 2);
     waiting.look().await;
     // While no server runs nobody can hear it.
-    waiting.restart();
+    waiting.restart().await;
     waiting.look_twice().await;
     assert_eq!(waiting.outcome().await, None);
     waiting.clock.advance(WEEK / 2);
@@ -183,7 +186,7 @@ async fn a_runner_is_silent_for_as_long_as_servers_were_there_to_hear_it() {
         None,
         "it is due with the next look"
     );
-    waiting.restart();
+    waiting.restart().await;
     waiting.look().await;
     assert!(waiting.outcome().await.is_some());
 }

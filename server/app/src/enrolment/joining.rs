@@ -59,7 +59,7 @@ impl Enrolment {
         sealed: v1::EnrolRequest,
         address: Option<IpAddr>,
     ) -> Result<Joined, AppError> {
-        let (content, reply) = match self.open(&sealed) {
+        let (content, reply) = match self.open(&sealed).await {
             Ok(opened) => opened,
             Err(refused) => {
                 let now = self.inner.clock.now();
@@ -79,18 +79,16 @@ impl Enrolment {
         Ok(Joined { answer, reply })
     }
 
-    fn open(
+    async fn open(
         &self,
         sealed: &v1::EnrolRequest,
     ) -> Result<(v1::EnrolContent, ReplyKey), RefusedEnrolment> {
-        let inner = &*self.inner;
         if sealed.sealed.is_empty() {
             return Err(RefusedEnrolment::not_sealed());
         }
-        let good = inner.challenges.check(&sealed.challenge, &*inner.clock);
-        good.ok_or_else(|| RefusedEnrolment::old_challenge(refused::ENROL))?;
-        let key = inner.challenges.sealing_key(&sealed.challenge);
-        enrolling::open(key, sealed).map_err(|_| RefusedEnrolment::not_opened())
+        let good = self.good(&sealed.challenge).await?;
+        let good = good.ok_or_else(|| RefusedEnrolment::old_challenge(refused::ENROL))?;
+        enrolling::open(good.sealing_key, sealed).map_err(|_| RefusedEnrolment::not_opened())
     }
 
     /// Spends a join token and makes the runner known. Where its owner has chosen no runner yet,

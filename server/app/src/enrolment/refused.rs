@@ -114,8 +114,7 @@ impl RefusedEnrolment {
     /// A refusal that does not end a runner for good: the server may have restarted in between.
     pub(super) fn old_challenge(kind: &'static str) -> Self {
         let error = AppError::Invalid(
-            "the challenge is too old, or of before the server was started: ask for a new one"
-                .to_owned(),
+            "the challenge is too old, or of a server that is gone: ask for a new one".to_owned(),
         );
         Self::new(kind, "old challenge", error)
     }

@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use super::SeenLogs;
-use crate::{access::RightsChanges, changes::ChangeHub, commits::Commits};
+use crate::{access::RightsChanges, changes::ChangeHub, commits::Commits, elsewhere::Elsewhere};
 
 /// The least time between two times that anything may be different: then every follower reads.
 pub(super) const ALL_EVERY: Duration = Duration::from_secs(1);
@@ -31,6 +31,7 @@ pub(crate) struct Listeners {
     rights: RightsChanges,
     seen: SeenLogs,
     links: Links,
+    elsewhere: Elsewhere,
 }
 
 /// Reads what comes, and applies it.
@@ -51,6 +52,7 @@ impl Listeners {
             rights: commits.rights.clone(),
             seen: commits.seen.clone(),
             links: links.clone(),
+            elsewhere: commits.elsewhere.clone(),
         }
     }
 
@@ -68,6 +70,7 @@ impl Listeners {
         self.hub.look_at_waits();
         self.links.all_changed_elsewhere().await;
         self.rights.tell(None);
+        self.elsewhere.tell();
         let lists = Topic::ALL.map(|topic| Change {
             tenant: None,
             topic,
@@ -134,7 +137,11 @@ impl HintReader {
                 // Beside the hints that follow, because it reads a row.
                 tokio::spawn(async move { links.changed_elsewhere(runner).await });
             }
-            Hint::Rights(tenant) => self.listeners.rights.tell(tenant),
+            Hint::Cancels => self.listeners.elsewhere.tell(),
+            Hint::Rights(tenant) => {
+                self.listeners.rights.tell(tenant);
+                self.listeners.elsewhere.tell();
+            }
             Hint::List(change) => self.listeners.changes.tell(vec![change]),
         }
     }

@@ -67,6 +67,7 @@ fn word(hint: &Hint) -> String {
         Hint::Session(SessionKey { tenant, session }) => format!("session/{tenant}/{session}"),
         Hint::Waits => "waits".to_owned(),
         Hint::Link(runner) => format!("link/{runner}"),
+        Hint::Cancels => "cancels".to_owned(),
         Hint::Rights(tenant) => format!("rights/{}", any(*tenant)),
         Hint::List(Change {
             tenant,
@@ -94,6 +95,7 @@ fn read_word(word: &str) -> Option<Hint> {
         })),
         ["waits"] => Some(Hint::Waits),
         ["link", runner] => Some(Hint::Link(runner.parse().ok()?)),
+        ["cancels"] => Some(Hint::Cancels),
         ["rights", tenant] => Some(Hint::Rights(read_any(tenant)?)),
         ["list", tenant, topic, whose, pace] => Some(Hint::List(Change {
             tenant: read_any(tenant)?,

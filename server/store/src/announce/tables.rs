@@ -82,8 +82,8 @@ pub(super) fn lists(written: Written<'_>) -> Option<&'static [List]> {
         ("model_accounts", _) => lists!(Models of Everyone, Prompt),
         // What is behind other lists, or what no list shows.
         (
-            "attempts" | "audit" | "chat_texts" | "data_keys" | "events" | "model_calls"
-            | "output_frames" | "outputs" | "replicas" | "request_keys" | "secrets"
+            "attempts" | "audit" | "chat_texts" | "data_keys" | "duties" | "events" | "model_calls"
+            | "output_frames" | "outputs" | "rates" | "replicas" | "request_keys" | "secrets"
             | "session_images" | "session_texts" | "steers" | "stream_tickets" | "tenants"
             | "todo_lists" | "turn_waits",
             _,
@@ -100,7 +100,7 @@ pub(super) fn changes_rights(written: Written<'_>) -> bool {
             | ("users", Some("removed_at" | "role"))
             | (
                 "runners",
-                Some("revoked_at" | "owner_id" | "shared_with_everyone_at")
+                Some("revoked_at" | "locked_at" | "owner_id" | "shared_with_everyone_at")
             )
             | ("runner_shares", _)
     )

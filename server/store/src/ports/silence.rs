@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use server_records::{PortError, SilentRunners};
+use server_records::{Duty, PortError, SilentRunners};
 use shared_types::{ReplicaId, RunnerId};
 
 use super::Ports;
@@ -16,6 +16,10 @@ pub(super) struct Silence {
 
 #[async_trait]
 impl SilentRunners for Silence {
+    async fn take_duty(&self) -> Result<Duty, PortError> {
+        Ok(self.ports.store.take_silence(self.replica).await?)
+    }
+
     async fn count_silence(&self, passed: Duration) -> Result<(), PortError> {
         let counted = self.ports.store.count_silence(self.replica, passed);
         Ok(counted.await?)

@@ -28,10 +28,11 @@
 //!    whose state was used or replaced, and opens no link; that locks nothing either.
 //!
 //! Numbers of two processes have no order. A request may hang in one server while the runner goes to another one, or to
-//! one that was started since: its number does not tell that it is late. So if another process did the last renewal,
-//! nothing is locked at once. The server takes note of that renewal ([`JoinState::Unordered`]) and refuses the request
-//! like a late one. A challenge that it makes from then on is newer than that renewal, and a state that is shown under
-//! it is judged.
+//! one that was started since: its number does not tell that it is late. So if the last renewal was under a challenge of
+//! another process, nothing is locked at once. The server takes note of that renewal ([`JoinState::Unordered`]) and
+//! refuses the request like a late one. A challenge that it makes from then on is newer than that renewal, and a state
+//! that is shown under it is judged, by that server. Another server that is shown it refuses it once more: it does not
+//! know what its maker knew.
 //!
 //! # Why a copy is found
 //!
@@ -76,7 +77,7 @@ pub struct ShownState {
 /// The place of a challenge in the order in which challenges were made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChallengeNumber {
-    /// The process that made it, and the only one that takes it.
+    /// The process that made it.
     pub replica: ReplicaId,
     /// Higher than those of all that this process made before.
     pub number: u64,

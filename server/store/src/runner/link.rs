@@ -9,7 +9,7 @@ use super::{Late, MAX_HOST_BYTES, RunnerRow};
 use crate::{
     Full, Store, StoreError,
     columns::{Columns as _, integer, json},
-    database::{Connection, query, retried},
+    database::{Connection, MAX_PAGE, Row, page, query, retried},
     error::bounded,
     operation, sandbox,
 };
@@ -202,6 +202,54 @@ impl Store {
             },
         }))
     }
+
+    /// The runners that were revoked (`true`) or locked and still have a link to this replica, a bounded number of them.
+    /// Another replica may have done that. Without a tenant: a replica has links of all tenants.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn barred_but_linked(
+        &self,
+        replica: ReplicaId,
+    ) -> Result<Vec<(RunnerId, bool)>, StoreError> {
+        let rows: Vec<Row> = query(
+            "SELECT id, revoked_at FROM runners
+             WHERE replica_id = $1 AND (revoked_at IS NOT NULL OR locked_at IS NOT NULL)
+             ORDER BY id LIMIT $2",
+        )
+        .bind(replica.to_string())
+        .bind(page(MAX_PAGE))
+        .fetch_all(&mut self.read_any("links are of all tenants").await?)
+        .await?;
+        let found = rows
+            .iter()
+            .map(|row| Ok((row.parsed("id")?, row.maybe_time("revoked_at")?.is_some())));
+        let found: Result<_, sqlx::Error> = found.collect();
+        Ok(found?)
+    }
+
+    /// Records for which version of the link protocol the runner was refused, until it links.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn link_version_refused(
+        &self,
+        tenant: TenantId,
+        runner: RunnerId,
+        version: u32,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.write(tenant).await?;
+        query(
+            "UPDATE runners SET refused_version = $1
+             WHERE tenant_id = $2 AND id = $3 AND COALESCE(refused_version, -1) <> $1",
+        )
+        .bind(i64::from(version))
+        .bind(tenant.to_string())
+        .bind(runner.to_string())
+        .execute(&mut tx)
+        .await?;
+        tx.commit().await
+    }
 }
 
 fn within_bounds(hello: &HelloFacts) -> Result<(), StoreError> {
@@ -244,7 +292,7 @@ async fn take(
              accepted_sequence = $6, version = $7, hostname = $8, os = $9, architecture = $10,
              features = $11, loses_unlisted = 0, pool_backend = $15, pool_templates = $16,
              pool_isolation = $17, pool_problem = $18, pool_sudo_templates = $19,
-             ceiling = $20
+             ceiling = $20, refused_version = NULL
          WHERE tenant_id = $12 AND id = $13 AND generation = $14 AND revoked_at IS NULL",
     )
     .bind(integer(generation.0))

@@ -1,6 +1,9 @@
 //! What people hear of: the lists that each commit changes.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
 
 use async_trait::async_trait;
 use server_records::{Change, CommitListener, Pace, Whose};
@@ -13,6 +16,7 @@ on_every_backend!(
     every_table_of_the_database_has_its_lists,
     a_commit_tells_of_the_lists_that_it_changes_and_an_undone_one_of_none,
     a_commit_that_takes_rights_away_tells_that_and_no_other_one_does,
+    the_removal_of_a_runner_and_a_wish_to_stop_are_told_once,
 );
 
 /// Keeps what it hears.
@@ -20,6 +24,7 @@ on_every_backend!(
 struct Heard {
     changes: Mutex<Vec<Change>>,
     rights: Mutex<Vec<Option<TenantId>>>,
+    cancels: AtomicUsize,
 }
 
 #[async_trait]
@@ -29,6 +34,10 @@ impl CommitListener for Heard {
     fn waits_changed(&self) {}
 
     fn link_changed(&self, _: RunnerId) {}
+
+    fn cancels_requested(&self) {
+        self.cancels.fetch_add(1, Relaxed);
+    }
 
     fn rights_changed(&self, tenant: Option<TenantId>) {
         let mut rights = self.rights.lock().expect("no test panics with it");
@@ -123,6 +132,25 @@ async fn a_commit_that_takes_rights_away_tells_that_and_no_other_one_does(fixtur
     used.expect("it is there");
     assert_eq!(heard.rights(), []);
     let revoked = store.revoke_credential(tenant.id, key, tenant.owner, at(3));
+    revoked.await.expect("it is there");
+    assert_eq!(heard.rights(), [Some(tenant.id)]);
+}
+
+async fn the_removal_of_a_runner_and_a_wish_to_stop_are_told_once(fixture: Fixture) {
+    let tenant = fixture.tenant().await;
+    let work = tenant.at_work().await;
+    let placed = fixture
+        .db
+        .place_operation(tenant.id, work.epoch, &work.operation, at(4));
+    placed.await.expect("the turn runs");
+    let (store, heard) = Heard::by(fixture.db.clone());
+    for now in [5, 6] {
+        let cancelled = store.cancel_operation(tenant.id, work.operation.id, at(now));
+        cancelled.await.expect("it is there");
+    }
+    assert_eq!(heard.cancels.load(Relaxed), 1);
+    assert_eq!(heard.rights(), []);
+    let revoked = store.revoke_runner(tenant.id, work.runner, tenant.owner, at(7));
     revoked.await.expect("it is there");
     assert_eq!(heard.rights(), [Some(tenant.id)]);
 }

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use server_records::{ClaimedTurn, Heard, IfRunning};
+use server_records::{ClaimedTurn, Duty, Heard, IfRunning};
 use shared_link::server::{HelloFacts, Remembered, SandboxFacts};
 use shared_sandbox::Outcome;
 use shared_types::{
@@ -40,7 +40,17 @@ pub(super) fn this_replica(id: ReplicaId, place: &str) -> ThisReplica {
         id,
         place: place.to_owned(),
         address: None,
+        identity: Digest::of(b"identity"),
+        challenge_salt: Digest::of(b"salt"),
     }
+}
+
+/// The usual replica counts this silence.
+pub(super) async fn count_silence(db: &Store, passed: Duration) {
+    let duty = db.take_silence(REPLICA).await.expect("it answers");
+    assert_ne!(duty, Duty::OfAnother);
+    let counted = db.count_silence(REPLICA, passed).await;
+    counted.expect("it answers");
 }
 
 pub(super) struct Fixture {

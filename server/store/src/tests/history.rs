@@ -100,6 +100,9 @@ fn statements(schema: i64) -> Vec<String> {
         (39, format!("INSERT INTO trusted_files (tenant_id, id, user_id, sandbox_id, folder, digest, text, trusted_at)
              VALUES ('{TENANT}', 'rul_1', '{USER}', '{SANDBOX}', 'app', '{digest}', 'deny = []', 1)")),
         (40, format!("UPDATE runners SET drained_by = '{USER}', drained_at = 1")),
+        (42, format!("INSERT INTO duties (name, replica_id) VALUES ('silence', '{replica}')")),
+        (42, format!("INSERT INTO rates (tenant_id, user_id, kind, free_at) VALUES ('{TENANT}', '{USER}', 'new', 5)")),
+        (42, "UPDATE runners SET refused_version = 1".to_owned()),
     ];
     let until = all.into_iter().filter(|(since, _)| *since <= schema);
     until.map(|(_, statement)| statement).collect()

@@ -3,13 +3,14 @@ use server_records::CallEnd;
 use shared_link::server::{Settlement, forgotten, lost_to_revocation};
 use shared_sandbox::Outcome;
 use shared_types::{
-    Digest, Effect, Epoch, Event, OperationId, TenantId,
+    Digest, Effect, Epoch, Event, OperationId, ReplicaId, TenantId,
     event::{CallOutcome, TurnOutcome},
 };
 
 use super::{
     fixture::{
-        AtWork, Fixture, Tenant, at, call_ended, end_of, link_claim, remembered, turn_ended,
+        AtWork, Fixture, REPLICA, Tenant, at, call_ended, end_of, link_claim, remembered,
+        turn_ended,
     },
     join_states::shown,
 };
@@ -28,6 +29,7 @@ on_every_backend!(
     what_has_ended_does_not_go_on_in_the_background,
     the_end_of_a_call_closes_its_operations_only,
     a_cancel_of_an_operation_is_recorded_once_and_not_after_its_outcome,
+    the_replica_with_the_link_finds_what_is_to_stop_over_it,
     a_runner_learns_what_to_do_with_each_operation_that_it_remembers,
     what_a_revoked_runner_has_open_is_lost_in_the_same_moment,
     nothing_is_placed_on_a_runner_that_is_revoked_or_locked,
@@ -294,6 +296,25 @@ async fn a_cancel_of_an_operation_is_recorded_once_and_not_after_its_outcome(fix
     assert_eq!(verdict.await.expect("it is there"), OperationState::Settled);
     let row = db.operation(ours.id, other.operation.id).await;
     assert_eq!(row.expect("it is there").cancel_requested_at, None);
+}
+
+async fn the_replica_with_the_link_finds_what_is_to_stop_over_it(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let work = ours.at_work().await;
+    place(&ours, &work).await;
+    let id = work.operation.id;
+    let to_stop = async |replica| {
+        let to_stop = db.to_stop_over_links(replica).await;
+        to_stop.expect("it answers")
+    };
+    assert_eq!(to_stop(REPLICA).await, []);
+    db.cancel_operation(ours.id, id, at(5))
+        .await
+        .expect("it is there");
+    assert_eq!(to_stop(REPLICA).await, [(ours.id, id)]);
+    assert_eq!(to_stop(ReplicaId::from_u128(2)).await, [], "it has no link");
+    settle(&ours, id, "{}", 7).await;
+    assert_eq!(to_stop(REPLICA).await, []);
 }
 
 async fn a_runner_learns_what_to_do_with_each_operation_that_it_remembers(fixture: Fixture) {

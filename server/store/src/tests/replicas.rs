@@ -1,5 +1,5 @@
-use server_records::{IfRunning, SessionKey};
-use shared_types::ReplicaId;
+use server_records::{Duty, IfRunning, SessionKey};
+use shared_types::{Digest, ReplicaId};
 
 use super::fixture::{Fixture, REPLICA, Tenant, at, heard_at, link_claim, this_replica, usual};
 use crate::{OtherReplica, ThisReplica};
@@ -8,7 +8,10 @@ on_every_backend!(
     a_turn_is_taken_over_only_from_a_replica_that_is_gone,
     a_replica_that_starts_ends_those_of_its_own_place_alone,
     a_replica_that_renews_is_not_ended_and_one_that_was_ended_comes_back,
-    of_several_replicas_one_counts_silence,
+    of_several_replicas_one_counts_silence_and_another_one_only_after_it,
+    a_replica_with_another_identity_is_refused_beside_a_live_one,
+    the_salt_of_a_replica_is_known_as_long_as_it_lives,
+    servers_that_share_a_database_go_by_its_clock,
     a_turn_at_another_replica_is_found_with_the_address_of_that,
 );
 
@@ -104,7 +107,7 @@ async fn a_replica_that_renews_is_not_ended_and_one_that_was_ended_comes_back(fi
     assert_eq!(seen().await.len(), 1, "it lived all the same");
 }
 
-async fn of_several_replicas_one_counts_silence(fixture: Fixture) {
+async fn of_several_replicas_one_counts_silence_and_another_one_only_after_it(fixture: Fixture) {
     let ours = fixture.tenant().await;
     start(&ours, REPLICA, "here").await;
     lives(&ours, OTHER).await;
@@ -120,20 +123,82 @@ async fn of_several_replicas_one_counts_silence(fixture: Fixture) {
         .link_ended(ours.id, work.runner, heard_at(generation, at(5), 0));
     assert!(ended.await.expect("it answers"));
     let hour = std::time::Duration::from_secs(3600);
-    for replica in [OTHER, OTHER, OTHER] {
+    let take = async |replica| {
+        let taken = ours.db.take_silence(replica).await;
+        taken.expect("it answers")
+    };
+    let count = async |replica| {
         let counted = ours.db.count_silence(replica, hour).await;
         counted.expect("it answers");
-    }
+    };
     let due = async || {
-        let due = ours.db.lose_silent(hour, at(6)).await;
+        let due = ours.db.lose_silent(2 * hour, at(6)).await;
         due.expect("it answers").0
     };
-    assert_eq!(due().await, 0, "another one counts");
-    for replica in [REPLICA, REPLICA] {
-        let counted = ours.db.count_silence(replica, hour).await;
-        counted.expect("it answers");
+    assert_eq!(take(OTHER).await, Duty::Begun);
+    assert_eq!(take(REPLICA).await, Duty::OfAnother);
+    assert_eq!(take(OTHER).await, Duty::Continued);
+    count(OTHER).await;
+    count(OTHER).await;
+    for _ in 0..3 {
+        count(REPLICA).await;
     }
+    assert_eq!(due().await, 0, "only what the other one counts is counted");
+    let ended = ours.db.end_replica(OTHER, None).await;
+    assert!(ended.expect("it answers"));
+    assert_eq!(take(REPLICA).await, Duty::Begun);
+    assert_eq!(take(OTHER).await, Duty::OfAnother, "it lives all the same");
+    count(OTHER).await;
+    assert_eq!(due().await, 0);
+    count(REPLICA).await;
     assert_eq!(due().await, 1);
+}
+
+async fn a_replica_with_another_identity_is_refused_beside_a_live_one(fixture: Fixture) {
+    let ours = fixture.tenant().await;
+    start(&ours, REPLICA, "here").await;
+    let stranger = ThisReplica {
+        identity: Digest::of(b"another identity"),
+        ..this_replica(OTHER, "elsewhere")
+    };
+    let started = ours.db.start_replica(&stranger, at(2)).await;
+    match ours.db.is_shared() {
+        true => {
+            let why = started.expect_err("runners trust one").to_string();
+            assert!(why.contains("another identity key"), "{why}");
+            assert_eq!(lives(&ours, REPLICA).await, [], "it has no row");
+            let ended = ours.db.end_replica(REPLICA, None).await;
+            assert!(ended.expect("it answers"));
+            let started = ours.db.start_replica(&stranger, at(3)).await;
+            started.expect("it is the only one");
+        }
+        // A file has one server.
+        false => drop(started.expect("it is the only one")),
+    }
+}
+
+async fn servers_that_share_a_database_go_by_its_clock(fixture: Fixture) {
+    let (first, second) = (fixture.db.database_time(), fixture.db.database_time());
+    let (first, second) = (first.await, second.await);
+    let (first, second) = (first.expect("it answers"), second.expect("it answers"));
+    assert_eq!(first.is_some(), fixture.db.is_shared());
+    assert!(first <= second, "{first:?} {second:?}");
+}
+
+async fn the_salt_of_a_replica_is_known_as_long_as_it_lives(fixture: Fixture) {
+    let ours = fixture.tenant().await;
+    start(&ours, REPLICA, "here").await;
+    let salt = async || {
+        let salt = ours.db.challenge_salt(REPLICA).await;
+        salt.expect("it answers")
+    };
+    let made = this_replica(REPLICA, "here").challenge_salt;
+    assert_eq!(salt().await, Some(made));
+    let ended = ours.db.end_replica(REPLICA, None).await;
+    assert!(ended.expect("it answers"));
+    assert_eq!(salt().await, None);
+    lives(&ours, REPLICA).await;
+    assert_eq!(salt().await, Some(made), "it lived all the same");
 }
 
 async fn a_turn_at_another_replica_is_found_with_the_address_of_that(fixture: Fixture) {

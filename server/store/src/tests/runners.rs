@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::json;
 use server_records::FleetRunner;
@@ -8,12 +8,12 @@ use shared_types::{
 };
 
 use super::fixture::{
-    Fixture, REPLICA, Tenant, at, heard_at, link_claim, new_runner, this_replica, token_hash,
-    unique,
+    Fixture, REPLICA, Tenant, at, count_silence, heard_at, link_claim, new_runner, this_replica,
+    token_hash, unique,
 };
 use crate::{
     By, EnrolRefusal, LinkClaim, LinkRow, MAX_PAGE, NewJoinToken, NewRunner, Page, RunnerChange,
-    RunnerRow, StoreError,
+    RunnerRow, StoreError, database::query,
 };
 
 on_every_backend!(
@@ -27,6 +27,8 @@ on_every_backend!(
     a_sandbox_that_is_reported_no_more_is_not_listed,
     after_a_restart_every_runner_is_offline_since_it_was_last_heard,
     a_revoked_runner_links_no_more_and_its_link_learns_of_it,
+    a_replica_finds_its_links_whose_runners_were_revoked_or_locked,
+    the_version_for_which_a_runner_was_refused_is_known_until_it_links,
     a_runner_is_found_by_name_and_by_id_and_the_id_goes_first,
     runners_are_listed_by_name_in_pages,
     what_a_runner_reports_is_bounded,
@@ -487,6 +489,66 @@ async fn a_revoked_runner_links_no_more_and_its_link_learns_of_it(fixture: Fixtu
     assert_eq!(shown.revoked_at, Some(at(11)));
 }
 
+async fn a_replica_finds_its_links_whose_runners_were_revoked_or_locked(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let [revoked, locked, lives, elsewhere] = ["revoked", "locked", "lives", "elsewhere"];
+    let [revoked, locked, lives] = [
+        ours.runner(revoked).await,
+        ours.runner(locked).await,
+        ours.runner(lives).await,
+    ];
+    let elsewhere = ours.runner(elsewhere).await;
+    let barred = async || {
+        let barred = db.barred_but_linked(REPLICA).await;
+        BTreeMap::from_iter(barred.expect("it answers"))
+    };
+    let link = ours.link(revoked, at(10)).await;
+    ours.link(locked, at(10)).await;
+    ours.link(lives, at(10)).await;
+    let claim = LinkClaim {
+        replica: ReplicaId::from_u128(2),
+        ..link_claim(1, 0)
+    };
+    let linked = db.link_claim(ours.id, elsewhere, &claim, at(10)).await;
+    linked.expect("the runner is there");
+    assert_eq!(barred().await, BTreeMap::new());
+    for runner in [revoked, elsewhere] {
+        let done = db.revoke_runner(ours.id, runner, ours.owner, at(11)).await;
+        done.expect("it is there");
+    }
+    let mut tx = db.write(ours.id).await.expect("it answers");
+    query("UPDATE runners SET locked_at = 1 WHERE id = $1")
+        .bind(locked.to_string())
+        .execute(&mut tx)
+        .await
+        .expect("it is there");
+    tx.commit().await.expect("the disk takes it");
+    assert_eq!(
+        barred().await,
+        BTreeMap::from([(revoked, true), (locked, false)])
+    );
+    let ended = db.link_ended(ours.id, revoked, heard_at(link.generation, at(12), 0));
+    assert!(ended.await.expect("it answers"));
+    assert_eq!(barred().await, BTreeMap::from([(locked, false)]));
+}
+
+async fn the_version_for_which_a_runner_was_refused_is_known_until_it_links(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let runner = ours.runner("laptop").await;
+    let refused = async || {
+        let row = db.runner(ours.id, runner).await;
+        row.expect("it is there").refused_version
+    };
+    assert_eq!(refused().await, None);
+    for version in [0, 1, 1] {
+        let noted = db.link_version_refused(ours.id, runner, version).await;
+        noted.expect("it is there");
+        assert_eq!(refused().await, Some(version));
+    }
+    ours.link(runner, at(10)).await;
+    assert_eq!(refused().await, None);
+}
+
 async fn a_runner_is_found_by_name_and_by_id_and_the_id_goes_first(fixture: Fixture) {
     let (db, ours) = (&fixture.db, fixture.tenant().await);
     let laptop = ours.runner("laptop").await;
@@ -573,10 +635,7 @@ async fn only_ephemeral_runners_without_a_link_go_when_they_leave_or_stay_away(f
         assert_eq!(answer.expect("it answers").is_some(), gone, "{runner}");
     }
     let swept_after = async |seconds| {
-        let counted = db
-            .count_silence(REPLICA, Duration::from_secs(seconds))
-            .await;
-        counted.expect("it answers");
+        count_silence(db, Duration::from_secs(seconds)).await;
         // Far ahead, as a wall clock may be.
         let silent_for = Duration::from_secs(100);
         let swept = db.remove_silent_runners(silent_for, at(1_000_000));

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use shared_types::event::CallOutcome;
 
-use super::fixture::{AtWork, Fixture, REPLICA, Tenant, at, call_ended, heard_at};
+use super::fixture::{AtWork, Fixture, Tenant, at, call_ended, count_silence, heard_at};
 use crate::Placed;
 
 on_every_backend!(
@@ -31,10 +31,7 @@ async fn what_a_runner_has_open_is_lost_once_it_was_silent_for_too_long(fixture:
     let ended = db.link_ended(ours.id, work.runner, heard_at(row.generation, at(10), 0));
     assert!(ended.await.expect("it answers"));
     let lose_after = async |seconds| {
-        let counted = db
-            .count_silence(REPLICA, Duration::from_secs(seconds))
-            .await;
-        counted.expect("it answers");
+        count_silence(db, Duration::from_secs(seconds)).await;
         // Far ahead, as a wall clock may be.
         let silent_for = Duration::from_secs(100);
         let lost = db.lose_silent(silent_for, at(1_000_000)).await;
@@ -64,10 +61,7 @@ async fn the_silence_of_a_runner_is_counted_anew_after_each_link(fixture: Fixtur
         assert!(ended.await.expect("it answers"));
     };
     let count = async |seconds| {
-        let counted = db
-            .count_silence(REPLICA, Duration::from_secs(seconds))
-            .await;
-        counted.expect("it answers");
+        count_silence(db, Duration::from_secs(seconds)).await;
     };
     let lost = async || {
         let silent_for = Duration::from_secs(100);

@@ -56,6 +56,8 @@ struct World {
     fixture: Option<Fixture>,
     /// The other server.
     other: Enrolment,
+    /// True if a proxy gives each request to any of the servers.
+    has_proxy: bool,
     peer: Peer,
     daemons: Vec<Daemon>,
     under_way: Vec<Sent>,
@@ -67,10 +69,11 @@ impl World {
     async fn new(seed: u64, daemons: usize) -> Self {
         let fixture = Fixture::practice().await;
         let peer = Peer::enrol(&fixture).await;
-        let other = other_server(&fixture);
+        let other = other_server(&fixture).await;
         Self {
             fixture: Some(fixture),
             other,
+            has_proxy: true,
             peer,
             daemons: vec![Daemon::default(); daemons],
             under_way: Vec::new(),
@@ -172,13 +175,21 @@ impl World {
     async fn restart(&mut self) {
         if let Some(fixture) = self.fixture.take() {
             let fixture = fixture.restarted().await;
-            self.other = other_server(&fixture);
+            self.other = other_server(&fixture).await;
             self.fixture = Some(fixture);
         }
     }
 
     fn fixture(&self) -> &Fixture {
         self.fixture.as_ref().expect("it is not being restarted")
+    }
+
+    /// Where the next request of an attempt goes, whose last answer came from this server.
+    fn next_server(&mut self, last: usize) -> usize {
+        match self.has_proxy {
+            true => self.roll(SERVERS),
+            false => last,
+        }
     }
 
     fn server(&self, which: usize) -> &Enrolment {
@@ -197,6 +208,7 @@ impl World {
             packet,
         } = sent;
         let back = (daemon, attempt, server);
+        let next = (daemon, attempt, self.next_server(server));
         match packet {
             Packet::Identify => {
                 let ask = v1::IdentifyRequest {
@@ -229,7 +241,7 @@ impl World {
                     let (state, signature) = self.daemons[daemon].stored.clone();
                     let ask = self.signs(&reply, state, signature);
                     self.daemons[daemon].challenge = Some(reply.challenge);
-                    self.send(back, Packet::Authenticate(ask));
+                    self.send(next, Packet::Authenticate(ask));
                 }
             }
             Packet::Authenticated(reply) => {
@@ -241,7 +253,7 @@ impl World {
                 let signed = signing::authenticated(challenge, self.peer.runner, &reply);
                 if verifies(&key, &signed, &reply.signature) {
                     daemon_.stored = (reply.join_state, reply.join_state_signature);
-                    self.send(back, Packet::Link(reply.access_token));
+                    self.send(next, Packet::Link(reply.access_token));
                 }
             }
             Packet::Identified(_) => {}
@@ -272,7 +284,8 @@ impl World {
     async fn connects_well(&mut self, daemon: usize) -> bool {
         let before = self.daemons[daemon].links;
         while self.daemons[daemon].links == before {
-            self.begin(daemon, 0);
+            let server = self.next_server(0);
+            self.begin(daemon, server);
             let attempt = self.attempts;
             while let Some(next) = self
                 .under_way
@@ -290,19 +303,30 @@ impl World {
 }
 
 /// Another process with the same keys on the same database.
-fn other_server(fixture: &Fixture) -> Enrolment {
+async fn other_server(fixture: &Fixture) -> Enrolment {
     let inner = &*fixture.app.enrolment.inner;
     let key = |name| SigningKey::load(&fixture.folder().join(name)).expect("a key");
     let keys = ServerKeys {
         identity: key("identity.pem"),
         link_keys: LinkKeys::new(key("link.pem")),
     };
+    let mut salt = [0; 32];
+    inner.entropy.fill(&mut salt);
+    let this = ThisReplica {
+        id: ReplicaId::generate(&*inner.clock, &*inner.entropy),
+        place: "elsewhere".to_owned(),
+        address: None,
+        identity: Digest::of(&keys.identity.public()),
+        challenge_salt: salt.into(),
+    };
+    let renewed = inner.store.renew_replica(&this, inner.clock.now()).await;
+    renewed.expect("it answers");
     Enrolment::new(
         inner.store.clone(),
         inner.links.clone(),
         inner.clock.clone(),
         inner.entropy.clone(),
-        ReplicaId::generate(&*inner.clock, &*inner.entropy),
+        &this,
         keys,
         inner.refusals.clone(),
     )
@@ -315,7 +339,10 @@ async fn without_a_copy_no_network_locks_a_runner() {
         for step in 0..STEPS {
             assert!(!world.step().await, "seed {seed}, step {step}");
         }
-        assert!(!world.connects_well(0).await, "seed {seed}");
+        for has_proxy in [false, true] {
+            world.has_proxy = has_proxy;
+            assert!(!world.connects_well(0).await, "seed {seed}");
+        }
         // All that was held back comes at last.
         while let Some(sent) = world.take() {
             assert!(!world.deliver(sent).await, "seed {seed}, late");
@@ -337,6 +364,7 @@ async fn of_two_that_share_a_folder_and_go_on_connecting_one_is_found() {
         for _ in 0..STEPS / 2 {
             found = found || world.step().await;
         }
+        world.has_proxy = false;
         for _ in 0..FOUND_WITHIN {
             for daemon in [0, 1] {
                 found = found || world.connects_well(daemon).await;

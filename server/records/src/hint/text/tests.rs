@@ -28,7 +28,8 @@ fn all_kinds() -> HintBatch {
         Whose::OfOperation(OperationId::from_u128(3)),
         Whose::OfCredential(CredentialId::from_u128(4)),
     ];
-    let mut hints = vec![Hint::All, Hint::Waits, session(0), session(u128::MAX)];
+    let mut hints = vec![Hint::All, Hint::Waits, Hint::Cancels];
+    hints.extend([0, u128::MAX].map(session));
     hints.extend(tenants.map(Hint::Rights));
     for (tenant, topic) in tenants
         .into_iter()

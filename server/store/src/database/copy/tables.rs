@@ -6,8 +6,8 @@ use crate::database::{
     query::{Row, SqlDriver, driver},
 };
 
-/// The table with the rows of live processes. A copy has none of them: a server would wait for processes that are dead.
-const REPLICAS: &str = "replicas";
+/// The tables with rows of live processes. A copy has none of them: a server would wait for processes that are dead.
+const OF_PROCESSES: [&str; 2] = ["replicas", "duties"];
 
 /// A table, without its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +57,7 @@ const CATALOG: Sql = Sql {
 impl TableSchema {
     /// True if a copy has its rows.
     pub(super) fn is_copied(&self) -> bool {
-        self.name != REPLICAS
+        !OF_PROCESSES.contains(&self.name.as_str())
     }
 
     /// The names of its columns.
