@@ -4,6 +4,10 @@
 //! The store counts the rows that exist, in the transaction that would add one. This module counts the
 //! rates of a minute, in memory: a restart forgets at most one minute's worth. The bounds are per
 //! user, not per credential, because a key may make keys. To revoke a key is always allowed.
+//!
+//! Replicas of one database count together ([`shared`]).
+
+mod shared;
 
 use std::{
     collections::HashMap,
@@ -13,8 +17,10 @@ use std::{
 };
 
 use shared_types::{Clock, TenantId, UserId};
+use tokio::sync::Notify;
+use tokio_util::task::TaskTracker;
 
-use crate::{AppError, OpContext};
+use crate::{AppError, OpContext, Parts};
 
 /// Over which time the rates count.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -80,6 +86,18 @@ impl Rate {
     }
 }
 
+impl Rate {
+    /// Its name in the database.
+    fn word(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::MessageBytes => "message_bytes",
+            Self::ImageBytes => "image_bytes",
+            Self::Operation => "operation",
+        }
+    }
+}
+
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -107,8 +125,32 @@ pub(crate) struct Allowance {
     /// A reload of the settings changes them.
     limits: Arc<RwLock<UserLimits>>,
     clock: Arc<dyn Clock>,
+    counts: Arc<Mutex<HashMap<Whose, Count>>>,
+    /// Something was counted that other replicas do not know of. Absent where there are none.
+    news: Option<Arc<Notify>>,
+}
+
+/// The count of one rate.
+#[derive(Debug, Clone, Copy, Default)]
+struct Count {
     /// The time at which all of a minute's worth is free again if nothing more comes.
-    free_at: Arc<Mutex<HashMap<Whose, Duration>>>,
+    free_at: Duration,
+    /// The part of it that other replicas do not know of, in microseconds.
+    untold_us: i64,
+}
+
+impl Count {
+    fn take(&mut self, takes: Duration, now: Duration) {
+        self.free_at = self.free_at.max(now) + takes;
+    }
+
+    fn give_back(&mut self, takes: Duration) {
+        self.free_at = self.free_at.saturating_sub(takes);
+    }
+
+    fn is_worth_nothing(&self, now: Duration) -> bool {
+        self.free_at <= now && self.untold_us == 0
+    }
 }
 
 impl Allowance {
@@ -116,8 +158,21 @@ impl Allowance {
         Self {
             limits: Arc::new(RwLock::new(limits)),
             clock,
-            free_at: Arc::default(),
+            counts: Arc::default(),
+            news: None,
         }
+    }
+
+    /// One that counts together with the other replicas of the database, if there may be any.
+    pub(crate) fn of(parts: &Parts, tasks: &TaskTracker) -> Self {
+        let mut allowance = Self::new(parts.user_limits, parts.clock.clone());
+        if parts.store.is_shared() {
+            let news = Arc::default();
+            allowance.news = Some(Arc::clone(&news));
+            let telling = allowance.clone().tell_others(parts.store.clone(), news);
+            tasks.spawn(parts.stop.clone().run_until_cancelled_owned(telling));
+        }
+        allowance
     }
 
     pub(crate) fn limits(&self) -> UserLimits {
@@ -167,9 +222,10 @@ impl Allowance {
 
     /// Gives back what came to nothing.
     pub(crate) fn back(&self, allowed: Allowed) {
-        self.with(|free_at| {
-            if let Some(free_at) = free_at.get_mut(&allowed.of) {
-                *free_at = free_at.saturating_sub(allowed.takes);
+        self.with(|counts| {
+            if let Some(count) = counts.get_mut(&allowed.of) {
+                count.give_back(allowed.takes);
+                self.note(count, micros(allowed.takes).saturating_neg());
             }
         });
     }
@@ -179,27 +235,41 @@ impl Allowance {
     fn take(&self, ctx: &OpContext, rate: Rate, takes: Duration) -> Result<Allowed, AppError> {
         let now = self.clock.monotonic();
         let of = (ctx.tenant, ctx.user, rate);
-        self.with(|free_at| {
-            if free_at.len() >= REMEMBERED {
-                free_at.retain(|_, at| *at > now);
+        self.with(|counts| {
+            if counts.len() >= REMEMBERED {
+                counts.retain(|_, count| !count.is_worth_nothing(now));
             }
-            let before = free_at.get(&of).copied().unwrap_or_default().max(now);
-            let (after, full) = (before + takes, now + MINUTE);
-            if after > full {
+            let mut count = counts.get(&of).copied().unwrap_or_default();
+            count.take(takes, now);
+            let full = now + MINUTE;
+            if count.free_at > full {
                 return Err(AppError::OverRate {
                     rate,
-                    retry_after_s: (after - full).as_secs() + 1,
+                    retry_after_s: (count.free_at - full).as_secs() + 1,
                 });
             }
-            free_at.insert(of, after);
+            self.note(&mut count, micros(takes));
+            counts.insert(of, count);
             Ok(Allowed { of, takes })
         })
     }
 
-    /// Nothing that panics runs under the lock.
-    fn with<T>(&self, act: impl FnOnce(&mut HashMap<Whose, Duration>) -> T) -> T {
-        act(&mut self.free_at.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Other replicas, where there are any, are to know of this.
+    fn note(&self, count: &mut Count, takes_us: i64) {
+        if let Some(news) = &self.news {
+            count.untold_us = count.untold_us.saturating_add(takes_us);
+            news.notify_one();
+        }
     }
+
+    /// Nothing that panics runs under the lock.
+    fn with<T>(&self, act: impl FnOnce(&mut HashMap<Whose, Count>) -> T) -> T {
+        act(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// The share of a minute that so many bytes take. What takes more than a minute's worth may be sent when nothing else

@@ -207,7 +207,7 @@ impl App {
         let address = unaddressed.addressed(parts.store.clone(), commits.changes.clone());
         tasks.spawn(parts.stop.clone().run_until_cancelled_owned(address));
         let links = parts.links();
-        let allowance = Allowance::new(parts.user_limits, parts.clock.clone());
+        let allowance = Allowance::of(&parts, &tasks);
         let refusals = Refusals::of(&parts, &tasks);
         let gate = Gate::new(parts.store.clone(), refusals.clone());
         let offered = Offered::new(&parts, &links);

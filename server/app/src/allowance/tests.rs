@@ -1,3 +1,4 @@
+use server_store::{NewTenant, NewUser, Store};
 use shared_types::{CredentialId, Timestamp, clock::ManualClock};
 
 use super::*;
@@ -103,4 +104,73 @@ fn other_limits_count_from_then_on_for_all_who_share_them() {
     });
     assert_eq!(wait(allowance.one_more(&us)), 61);
     assert_eq!(allowance.limits().new_per_minute, 1);
+}
+
+/// Two replicas of one database, and their clock.
+async fn two(store: &Store) -> ([Allowance; 2], OpContext, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::at(Timestamp::from_micros(0)));
+    let tenant = NewTenant {
+        id: TenantId::from_u128(1),
+        name: "home".to_owned(),
+    };
+    let owner = NewUser {
+        id: UserId::from_u128(1),
+        name: "owner".to_owned(),
+    };
+    let first = store.bootstrap(&tenant, &owner, clock.now());
+    first.await.expect("it answers");
+    let replica = || Allowance {
+        news: Some(Arc::default()),
+        ..Allowance::new(
+            UserLimits {
+                new_per_minute: 6,
+                ..UserLimits::default()
+            },
+            clock.clone(),
+        )
+    };
+    ([replica(), replica()], of_user(1), clock)
+}
+
+#[tokio::test]
+async fn replicas_allow_together_what_one_would_over_a_longer_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(&folder.path().join("gantry.db")).await;
+    let store = store.expect("a database");
+    let ([here, there], us, clock) = two(&store).await;
+    let tell = async || {
+        for replica in [&here, &there] {
+            replica.tell(&store).await.expect("the store answers");
+        }
+    };
+    let mut allowed = 0;
+    let mut seconds = 0;
+    while seconds < 10 * 60 {
+        for replica in [&here, &there] {
+            allowed += usize::from(replica.one_more(&us).is_ok());
+        }
+        tell().await;
+        clock.advance(Duration::from_secs(1));
+        seconds += 1;
+    }
+    // Six at once, six a minute, and of each replica one by which it learned of the other.
+    assert!((65..=68).contains(&allowed), "{allowed}");
+    clock.advance(2 * MINUTE);
+    let mut at_once = 0;
+    for _ in 0..20 {
+        for replica in [&here, &there] {
+            at_once += usize::from(replica.one_more(&us).is_ok());
+        }
+    }
+    assert_eq!(at_once, 12, "neither knows of the other yet");
+    tell().await;
+    clock.advance(MINUTE);
+    here.one_more(&us).expect("so it learns of the other");
+    tell().await;
+    assert_eq!(wait(here.one_more(&us)), 21, "of two minutes' worth");
+    clock.advance(Duration::from_secs(21));
+    let allowed = here.one_more(&us).expect("it is made up for");
+    here.back(allowed);
+    tell().await;
+    there.one_more(&us).expect("it came to nothing");
 }
