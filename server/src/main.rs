@@ -27,7 +27,7 @@ use clap::{CommandFactory as _, Parser as _};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use server_api::{Archives, Doors, HostNames};
 use server_app::{
-    App, JoinTerms, Parts,
+    App, DatabaseClock, JoinTerms, Parts,
     keys::{LinkKeys, SigningKey},
     vault::{Plain, Vault},
 };
@@ -207,6 +207,8 @@ async fn serve(origin: SettingsSources) -> anyhow::Result<()> {
     make_private_folder(&folder.join("keys"))?;
     let lock = FolderLock::in_folder(folder).await?;
     let (store, outputs) = open_storage(&settings.database, folder).await?;
+    let looked = process.database_clock.look(&store).await;
+    looked.context("failed to read the clock of the database")?;
     let tls = tls(&settings.tls, folder)?;
     let archives = Archives::in_folder(&settings.downloads)?;
     let mut listeners = Listeners::bind(&settings).await?;
@@ -262,6 +264,7 @@ async fn serve(origin: SettingsSources) -> anyhow::Result<()> {
 /// The time, the randomness, the id and the end of this process.
 struct Process {
     clock: Arc<dyn Clock>,
+    database_clock: Arc<DatabaseClock>,
     entropy: Arc<dyn Entropy>,
     replica: ReplicaId,
     stop: CancellationToken,
@@ -269,9 +272,11 @@ struct Process {
 
 impl Process {
     fn new() -> Self {
-        let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(OsEntropy));
+        let clock = Arc::new(DatabaseClock::new(SystemClock::new()));
+        let entropy = Arc::new(OsEntropy);
         Self {
             replica: ReplicaId::generate(&*clock, &*entropy),
+            database_clock: Arc::clone(&clock),
             clock,
             entropy,
             stop: CancellationToken::new(),
@@ -387,6 +392,7 @@ async fn start_app(
         place,
         peer_address,
         clock: clock.clone(),
+        database_clock: Some(Arc::clone(&process.database_clock)),
         entropy: entropy.clone(),
         stop: process.stop.clone(),
     });

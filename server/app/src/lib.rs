@@ -13,6 +13,7 @@ mod changes;
 mod commands;
 mod commits;
 mod context;
+mod database_clock;
 mod elsewhere;
 mod enrolment;
 mod error;
@@ -73,6 +74,7 @@ pub use audit::{Audit, AuditQuery};
 pub use changes::{ChangeHint, Changes, Watch};
 pub use commands::{Command, CommandDone, CommandLine, Commands, Shown};
 pub use context::OpContext;
+pub use database_clock::DatabaseClock;
 pub use enrolment::{AuthenticateRequest, EnrolledRunner, Enrolment, Joined, NotLetIn};
 pub use error::AppError;
 pub use isolation::IsolationPolicy;
@@ -206,6 +208,10 @@ impl App {
         parts.store = parts.store.heard_by(Arc::new(commits.clone()));
         let address = unaddressed.addressed(parts.store.clone(), commits.changes.clone());
         tasks.spawn(parts.stop.clone().run_until_cancelled_owned(address));
+        if let Some(clock) = parts.database_clock.clone() {
+            let follow = clock.follow(parts.store.clone());
+            tasks.spawn(parts.stop.clone().run_until_cancelled_owned(follow));
+        }
         let links = parts.links();
         let allowance = Allowance::of(&parts, &tasks);
         let refusals = Refusals::of(&parts, &tasks);

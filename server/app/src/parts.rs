@@ -11,7 +11,7 @@ use shared_types::{Clock, Entropy, ReplicaId};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    IsolationPolicy, OperatorSettings, TurnLimits, UserLimits,
+    DatabaseClock, IsolationPolicy, OperatorSettings, TurnLimits, UserLimits,
     keys::{LinkKeys, SigningKey},
     vault::Vault,
 };
@@ -40,6 +40,8 @@ pub struct Parts {
     pub model_window: Option<usize>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// The same clock, where it goes by that of the database.
+    pub database_clock: Option<Arc<DatabaseClock>>,
     /// Randomness.
     pub entropy: Arc<dyn Entropy>,
     /// The key by which runners know this server.

@@ -182,6 +182,7 @@ pub(crate) async fn start_on(
         place: place.to_owned(),
         peer_address: None,
         clock,
+        database_clock: None,
         entropy,
         stop: stop.clone(),
     };
