@@ -473,9 +473,15 @@ async fn announce(app: &App, listeners: &Listeners, tls: Option<&ServerTls>) -> 
     let mut lines = String::new();
     let mut code = None;
     if !app.access.has_signed_in(first.tenant, first.owner).await? {
-        let issued = app.access.issue_code(first.tenant, first.owner).await?;
-        lines += &format!("sign-in code: {issued}\n");
-        code = Some(issued);
+        if app.is_first_server().await? {
+            let issued = app.access.issue_code(first.tenant, first.owner).await?;
+            lines += &format!("sign-in code: {issued}\n");
+            code = Some(issued);
+        } else {
+            // A newer code would end that one.
+            lines += "no new sign-in code: another server of this database has printed one; \
+                for another: gantry-server sign-in-code\n";
+        }
     }
     if let Some(tls) = tls {
         let digest = shared_types::Digest::from_slice(&tls.certificate_sha256())

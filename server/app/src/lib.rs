@@ -348,6 +348,15 @@ impl App {
         self.changes.reloaded();
     }
 
+    /// True if no server of the database that lives has started before this one.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn is_first_server(&self) -> Result<bool, AppError> {
+        let servers = self.store.replicas().await?;
+        Ok(servers.first().is_none_or(|first| first.id == self.replica))
+    }
+
     /// The server will stop soon: new requests should go to another one.
     pub fn leave(&self) {
         self.leaving.cancel();
