@@ -1,8 +1,9 @@
 //! Two servers on one database: what one does, people see at the other.
 
-use shared_types::event::TurnOutcome;
+use serde_json::json;
+use shared_types::{OperationId, event::TurnOutcome};
 use tests::{
-    gantry::{Gantry, Runner, Setup, Told},
+    gantry::{Gantry, Runner, Setup, TO_BE_ENROLLED, Told, eventually},
     postgres::Postgres,
     socket::{Heard, Socket},
     work::Work,
@@ -78,4 +79,62 @@ async fn what_is_said_after_the_database_was_away_is_seen_at_the_other_server() 
     postgres.start_again();
     let turn = talk.send("hello again").await;
     assert_eq!(seqs(&talk.ended(turn).await), seqs(&far.ended(turn).await));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_that_is_removed_at_one_server_loses_its_link_to_the_other() {
+    let postgres = Postgres::start();
+    let (_here, mut runner, there) = two(&postgres).await;
+    let client = there.client();
+    let id = client.runners().await.expect("a list")[0].id;
+    let asked = Instant::now();
+    client.remove_runner(id).await.expect("it is removed");
+    assert_eq!(runner.ended().await, Some(TO_BE_ENROLLED));
+    assert!(asked.elapsed() < BY_HINT, "{:?}", asked.elapsed());
+}
+
+/// Starts a command that ends only if it is stopped, as the bearer of this token.
+async fn starts(gantry: &Gantry, token: &str) -> OperationId {
+    let script = "echo up; while :; do sleep 0.1; done";
+    let wish = json!({ "runner": "laptop", "exec": { "script": script } }).to_string();
+    let started = gantry.ask_as(token, "post", "/api/v1/operations", Some(wish));
+    let started = started.await;
+    assert_eq!(started.status, 201, "{started:?}");
+    let id = started.body["id"].as_str().expect("an id");
+    id.parse().expect("an id")
+}
+
+/// Waits until the command has ended.
+async fn until_ended(gantry: &Gantry, operation: OperationId) {
+    let path = format!("/api/v1/operations/{operation}");
+    eventually("the command ends", async || {
+        let seen = gantry.ask("get", &path, None).await;
+        (seen.body["state"] == "ended").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_is_stopped_at_the_other_server_than_that_of_its_runner() {
+    let postgres = Postgres::start();
+    let (here, _runner, there) = two(&postgres).await;
+    let operation = starts(&here, here.token()).await;
+    let asked = Instant::now();
+    let cancelled = there.client().cancel_operation(operation).await;
+    cancelled.expect("it is there");
+    until_ended(&here, operation).await;
+    assert!(asked.elapsed() < BY_HINT, "{:?}", asked.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_under_a_key_that_ends_is_stopped_whichever_server_sees_that_first() {
+    let postgres = Postgres::start();
+    let (here, _runner, there) = two(&postgres).await;
+    for by in [&here, &there] {
+        let key = here.client().create_key("k").await.expect("a key");
+        let operation = starts(&here, &key.key).await;
+        let revoked = by.client().remove_key(key.entry.id).await;
+        revoked.expect("it is there");
+        until_ended(&here, operation).await;
+    }
 }
