@@ -6,6 +6,7 @@
 mod backup;
 mod certificate;
 mod check;
+mod drain;
 mod folder_lock;
 mod health;
 mod listeners;
@@ -181,6 +182,14 @@ async fn run(cli: Cli, environment: Environment) -> anyhow::Result<()> {
         SettingsVerb::Move { to } => {
             let database = settings::database(environment, config, &home)?;
             ownership::of_home(&home, backup::move_to(&database, &to, &home)).await
+        }
+        SettingsVerb::Drain { replica, wait } => {
+            let database = settings::database(environment, config, &home)?;
+            drain::drain(&database, &folder, replica.as_deref(), wait).await
+        }
+        SettingsVerb::Undrain { replica } => {
+            let database = settings::database(environment, config, &home)?;
+            drain::undrain(&database, &folder, replica.as_deref()).await
         }
         SettingsVerb::Health => health::health(&folder).await,
         SettingsVerb::Reload => reload::run(&folder).await,
@@ -391,6 +400,7 @@ async fn start_app(
         replica: process.replica,
         place,
         peer_address,
+        version: shared_program::VERSION.to_owned(),
         clock: clock.clone(),
         database_clock: Some(Arc::clone(&process.database_clock)),
         entropy: entropy.clone(),

@@ -141,6 +141,23 @@ pub(crate) enum SettingsVerb {
         #[arg(long, value_name = "DATABASE")]
         to: String,
     },
+    /// Empty a server among several on one PostgreSQL: it claims no turns and takes no links, and gives those that it
+    /// has to the others. It serves requests until it is stopped. Exits with 0 once it is empty.
+    Drain {
+        /// The server, by its id or the beginning of one, which `gantry status --replicas` lists [default: the one of
+        /// this home].
+        #[arg(long, value_name = "ID")]
+        replica: Option<String>,
+        /// The longest wait until it is empty, such as 90s or 10m.
+        #[arg(long, value_name = "TIME", default_value = "5m", value_parser = parse_duration)]
+        wait: Duration,
+    },
+    /// Have a server that drains take links and turns again.
+    Undrain {
+        /// The server, as for `drain`.
+        #[arg(long, value_name = "ID")]
+        replica: Option<String>,
+    },
     /// Ask the server that runs on this home whether it is ready to serve; exits with 1 if not.
     Health,
     /// Have the server that runs on this home read its settings, certificate and link keys again. A mistake in

@@ -4,12 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use server_records::SetRule;
 use shared_types::{CallWait, Clock, Epoch, TurnId, event::TurnOutcome, limits};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     session::SessionPorts,
     tools::ToolSource,
-    turn::{Turn, TurnError, abandon},
+    turn::{Turn, TurnError, TurnWork, abandon},
     wait::WaitingCall,
     web::Web,
 };
@@ -22,6 +23,8 @@ pub struct Engine {
     /// The operator's rules about what agents may do.
     pub(crate) rules: Vec<SetRule>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// The work on turns that this replica may do now.
+    pub(crate) work: watch::Sender<TurnWork>,
 }
 
 /// A turn that a worker has taken.
@@ -42,6 +45,8 @@ pub struct Claim {
 pub enum Carried {
     /// To its end.
     Ended(TurnOutcome),
+    /// A point where nothing of it is under way, so that another replica may carry it on.
+    LetGo,
     /// A point where it only waits for these calls. The worker that runs it again after that names
     /// them in [`Claim::waited`].
     Waits(Vec<WaitingCall>),
@@ -134,6 +139,7 @@ impl Engine {
             limits,
             rules: Vec::new(),
             clock,
+            work: watch::Sender::new(TurnWork::All),
         }
     }
 
@@ -159,6 +165,11 @@ impl Engine {
         cancel: CancellationToken,
     ) -> Result<Carried, TurnError> {
         Turn::load(self, ports, claim, &cancel).await?.run().await
+    }
+
+    /// True if turns are let go of where the model would be asked.
+    pub(crate) fn lets_go(&self) -> bool {
+        *self.work.borrow() == TurnWork::LetsGo
     }
 
     /// Ends a turn that cannot be carried to its end: its operations are stopped, its calls without

@@ -38,7 +38,7 @@ pub use server_llm::{Piece, Voice};
 pub use session::{Live, LiveSink, LogError, SessionLog, SessionPorts};
 pub use tools::{BuiltIn, PersonTools, Tool, ToolSet, ToolSource, WebTools};
 pub use transcript::{Placed, Task, tasks};
-pub use turn::{Bench, SessionModels, TurnError, TurnSandboxes, Turns};
+pub use turn::{Bench, SessionModels, TurnError, TurnSandboxes, TurnWork, Turns};
 pub use wait::WaitingCall;
 pub use web::{Web, WebPage, WebResult};
 

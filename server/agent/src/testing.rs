@@ -257,6 +257,7 @@ pub(crate) fn to_its_end(carried: Carried) -> TurnOutcome {
     match carried {
         Carried::Ended(outcome) => outcome,
         Carried::Waits(calls) => panic!("the turn waits: {calls:?}"),
+        Carried::LetGo => panic!("the turn was let go of"),
     }
 }
 

@@ -35,6 +35,7 @@ mod survey;
 mod task;
 mod told;
 mod web;
+mod work;
 mod worker;
 
 use std::sync::Arc;
@@ -55,6 +56,7 @@ pub use bench::{Bench, SessionModels, TurnSandboxes};
 pub use dispatcher::Turns;
 pub(crate) use dispatcher::{RETRY_AFTER, START_PAGE};
 use next::{Next, next};
+pub use work::TurnWork;
 
 /// The reason that a turn goes no further here. It stays unfinished, and the worker that runs it
 /// again resumes it.
@@ -163,7 +165,11 @@ impl<'a> Turn<'a> {
     /// The script.
     pub(crate) async fn run(mut self) -> Result<Carried, TurnError> {
         loop {
-            match self.next().await? {
+            let next = self.next().await?;
+            if next.asks_model() && self.engine.lets_go() {
+                return Ok(Carried::LetGo);
+            }
+            match next {
                 Next::AskModel { step } => self.ask_model(step).await?,
                 Next::AskForSummary { step, limit } => {
                     self.transcript.note_limit(self.id, limit);

@@ -94,6 +94,8 @@ where
     }
 
     async fn may_link(&self) -> Result<(), Status> {
+        let taken = self.app.takes_links();
+        taken.map_err(|why| Status::unavailable(why.to_string()))?;
         let may = self.app.enrolment.may_link(&self.caller.claims).await;
         may.map_err(|error| status(&error))
     }

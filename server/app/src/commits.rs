@@ -62,6 +62,10 @@ impl CommitListener for Commits {
         self.outbox.note(Hint::Cancels);
     }
 
+    fn unclaimed(&self, of: SessionKey) {
+        self.outbox.note(Hint::Turn(of));
+    }
+
     fn rights_changed(&self, tenant: Option<TenantId>) {
         self.outbox.note(Hint::Rights(tenant));
         self.rights.tell(tenant);

@@ -5,14 +5,16 @@ use std::{sync::Arc, time::Duration};
 use server_router::links::Links;
 use server_store::{Store, StoreCounts, StoreError};
 use shared_telemetry::server::{
-    OPERATIONS_OPEN, OPERATIONS_UNKNOWN, RUNNER_VERSIONS, RUNNERS, STORE_CONNECTIONS,
-    TURNS_OLDEST_QUEUED, TURNS_QUEUED,
+    OPERATIONS_OPEN, OPERATIONS_UNKNOWN, REPLICA_DRAINS, REPLICA_RENEWAL_AGE, RUNNER_VERSIONS,
+    RUNNERS, STORE_CONNECTIONS, TURNS_OLDEST_QUEUED, TURNS_QUEUED,
 };
 use shared_types::Clock;
 use tokio::{
     sync::Mutex,
     time::{Instant, timeout},
 };
+
+use crate::{Parts, replicas::Standing};
 
 /// The database is asked at most this often.
 const UPDATED_EVERY: Duration = Duration::from_secs(1);
@@ -29,15 +31,17 @@ pub(crate) struct Gauges {
     store: Store,
     clock: Arc<dyn Clock>,
     links: Links,
+    standing: Standing,
     updated_at: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Gauges {
-    pub(crate) fn new(store: Store, clock: Arc<dyn Clock>, links: Links) -> Self {
+    pub(crate) fn new(parts: &Parts, links: &Links, standing: &Standing) -> Self {
         Self {
-            store,
-            clock,
-            links,
+            store: parts.store.clone(),
+            clock: parts.clock.clone(),
+            links: links.clone(),
+            standing: standing.clone(),
             updated_at: Arc::default(),
         }
     }
@@ -46,6 +50,10 @@ impl Gauges {
     /// as they were. Several that ask at once are answered by one look.
     pub(crate) async fn update(&self) {
         self.links.update_metrics();
+        let renewal_age = self.standing.renewal_age().unwrap_or_default();
+        REPLICA_RENEWAL_AGE.set(&[], renewal_age.as_secs_f64());
+        let drains = self.standing.draining_since().is_some();
+        REPLICA_DRAINS.set(&[], f64::from(drains));
         let (in_use, idle) = self.store.connections();
         STORE_CONNECTIONS.set(&["in_use"], count(in_use as u64));
         STORE_CONNECTIONS.set(&["idle"], count(idle as u64));

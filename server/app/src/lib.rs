@@ -92,6 +92,7 @@ pub use permissions::{
     KnownRules, NewRule, Permissions, Probe, ProbeAnswer, ProbeDeed, ProposedRules,
 };
 pub use ready::NotReady;
+pub use replicas::{Drain, DrainProgress};
 
 pub use requests::{Keyed, Requests, TakenKey};
 pub use rewinds::{FilePutBack, GoBack, Rewinds, WentBack};
@@ -120,7 +121,7 @@ pub use settings::{
 };
 pub use shared_consent::{Decision, Rule};
 pub use shared_sandbox::{CancelAnswer, OutputStream};
-pub use status::{ModelCounts, ServerStatus, Status};
+pub use status::{ModelCounts, ServerOfDatabase, ServerStatus, Status};
 pub use turns::TurnLimits;
 pub use usage::{Since, Usage, UsageSums};
 
@@ -136,7 +137,7 @@ use crate::{
     models::{KnownModels, ModelAccounts, Offered},
     ready::DISK_KEPT_FREE,
     refusals::Refusals,
-    replicas::Replicas,
+    replicas::{Replicas, Standing},
     vault::{HeldKeys, Vault},
 };
 
@@ -190,7 +191,7 @@ pub struct App {
     links: Links,
     model: ModelInfo,
     tasks: TaskTracker,
-    leaving: CancellationToken,
+    standing: Standing,
     stop: CancellationToken,
 }
 
@@ -205,6 +206,7 @@ impl App {
         let (commits, tasks) = (Commits::start(changes), TaskTracker::new());
         let this = replicas::this(&parts);
         parts.store = replicas::begin(&parts, &this).await?;
+        let standing = Standing::new(parts.clock.clone(), parts.store.is_shared());
         parts.store = parts.store.heard_by(Arc::new(commits.clone()));
         let address = unaddressed.addressed(parts.store.clone(), commits.changes.clone());
         tasks.spawn(parts.stop.clone().run_until_cancelled_owned(address));
@@ -252,7 +254,8 @@ impl App {
         let elsewhere = commits.elsewhere.clone();
         elsewhere.act(&parts, &links, &operations, &tasks);
         let listeners = hints::start(&parts, &commits, &turns, &links, &tasks);
-        Replicas::start(&parts, this.clone(), listeners, turns, &operations, &tasks);
+        let replicas = (this.clone(), &standing, listeners);
+        Replicas::start(&parts, replicas, &links, turns, &operations, &tasks);
         let peers = Peers::of(&parts, &access, &commits, &links, &tasks);
         let commands = Commands {
             gate: gate.clone(),
@@ -281,18 +284,18 @@ impl App {
             peers,
             models: commands.models.clone(),
             usage: commands.usage.clone(),
-            status: Status::of(&parts, &gate, &commands.models),
+            status: Status::of(&parts, &gate, &commands.models, &standing),
             commands,
             audit: Audit::of(&parts, &gate),
             requests: Requests::of(&parts, &gate),
             store: parts.store.clone(),
-            gauges: Gauges::new(parts.store.clone(), parts.clock.clone(), links.clone()),
+            gauges: Gauges::new(&parts, &links, &standing),
             allowance,
             vault: parts.vault.clone(),
             replica: parts.replica,
             model: parts.models.first().info(),
             tasks,
-            leaving: CancellationToken::new(),
+            standing,
             stop: parts.stop.clone(),
             enrolment: Enrolment::of(parts, &this, &links, refusals),
             links,
@@ -314,9 +317,7 @@ impl App {
     /// # Errors
     /// If they cannot.
     pub async fn ready(&self) -> Result<(), NotReady> {
-        if self.is_leaving() {
-            return Err(NotReady::Leaving);
-        }
+        self.standing.check()?;
         let checked = self.store.check().await;
         checked.map_err(|_| NotReady::Database)?;
         self.has_room()
@@ -359,11 +360,18 @@ impl App {
 
     /// The server will stop soon: new requests should go to another one.
     pub fn leave(&self) {
-        self.leaving.cancel();
+        self.standing.leave();
     }
 
-    fn is_leaving(&self) -> bool {
-        self.leaving.is_cancelled()
+    /// Checks that this server takes the links of runners.
+    ///
+    /// # Errors
+    /// If it drains.
+    pub fn takes_links(&self) -> Result<(), NotReady> {
+        match self.standing.draining_since() {
+            Some(_) => Err(NotReady::Draining),
+            None => Ok(()),
+        }
     }
 
     /// Serves the link of a runner that has proved itself, until it ends. The caller seals each
@@ -420,6 +428,7 @@ fn word(end: &LinkEnd) -> &'static str {
         LinkEnd::Revoked => "revoked",
         LinkEnd::Locked => "locked",
         LinkEnd::Shutdown => "shutdown",
+        LinkEnd::Drained => "drained",
         LinkEnd::Rotated => "rotated",
         LinkEnd::Aged => "aged",
         LinkEnd::WentBack => "went_back",

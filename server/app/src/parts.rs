@@ -66,6 +66,8 @@ pub struct Parts {
     pub place: String,
     /// The host and port at which it answers the other replicas of its database, where it does.
     pub peer_address: Option<String>,
+    /// The version of this program.
+    pub version: String,
     /// Ends everything.
     pub stop: CancellationToken,
 }

@@ -9,6 +9,19 @@ pub enum NotReady {
     /// The server will stop soon.
     #[error("the server stops")]
     Leaving,
+    /// The operator lets it drain.
+    #[error(
+        "the server drains, and other servers take its work; gantry-server undrain takes that back"
+    )]
+    Draining,
+    /// The server could not renew its lease.
+    #[error(
+        "the server could not renew its lease in the database for {silent_s} s, so other servers may have taken over its work; it works again once the database answers"
+    )]
+    Lease {
+        /// The time since the last renewal, in seconds.
+        silent_s: u64,
+    },
     /// The database does not answer.
     #[error("the database does not answer")]
     Database,

@@ -11,6 +11,7 @@ use crate::{
     AppError, OpContext, Parts,
     gate::Gate,
     models::{ModelAccounts, ModelState},
+    replicas::Standing,
     rights::Action,
 };
 
@@ -21,7 +22,20 @@ pub struct Status {
     gate: Gate,
     models: ModelAccounts,
     replica: ReplicaId,
+    standing: Standing,
     started_at: Timestamp,
+}
+
+/// A server of the database, as this one sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerOfDatabase {
+    /// Its row, with its links and turns.
+    pub row: ReplicaRow,
+    /// True for this server.
+    pub is_this: bool,
+    /// The time since it was last seen to renew its lease, on this server's clock. Absent where this server has not seen
+    /// it yet, and where the database is a file.
+    pub renewal_age: Option<Duration>,
 }
 
 /// The state of the server, and of what the tenant has there.
@@ -59,8 +73,14 @@ pub struct ModelCounts {
 }
 
 impl Status {
-    pub(crate) fn of(parts: &Parts, gate: &Gate, models: &ModelAccounts) -> Self {
+    pub(crate) fn of(
+        parts: &Parts,
+        gate: &Gate,
+        models: &ModelAccounts,
+        standing: &Standing,
+    ) -> Self {
         Self {
+            standing: standing.clone(),
             store: parts.store.clone(),
             gate: gate.clone(),
             models: models.clone(),
@@ -98,5 +118,34 @@ impl Status {
             counts: self.store.counts_of_tenant(ctx.tenant).await?,
             models,
         })
+    }
+
+    /// The servers that use the database, the oldest first. Their links and turns are those of all tenants.
+    ///
+    /// # Errors
+    /// If the user may not see the server's status, or is not of the operator's tenant, or the database does not answer.
+    pub async fn replicas(&self, ctx: &OpContext) -> Result<Vec<ServerOfDatabase>, AppError> {
+        self.gate.own(ctx, Action::SeeStatus)?;
+        let first = self.store.first_owner().await?;
+        if first.is_none_or(|(operator, _)| operator != ctx.tenant) {
+            return Err(AppError::Forbidden(
+                "the list of servers tells of the work of all tenants, and is for the operator's tenant: ask the operator"
+                    .into(),
+            ));
+        }
+        let rows = self.store.replicas().await?.into_iter();
+        let replicas = rows.map(|row| {
+            let is_this = row.id == self.replica;
+            let renewal_age = match is_this {
+                true => self.standing.renewal_age(),
+                false => self.standing.renewal_age_of(row.id),
+            };
+            ServerOfDatabase {
+                row,
+                is_this,
+                renewal_age,
+            }
+        });
+        Ok(replicas.collect())
     }
 }

@@ -181,6 +181,7 @@ pub(crate) async fn start_on(
         replica: ReplicaId::generate(&*clock, &OsEntropy),
         place: place.to_owned(),
         peer_address: None,
+        version: "0.0.0".to_owned(),
         clock,
         database_clock: None,
         entropy,

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use shared_types::{RunnerId, SessionEvent, SessionId, TenantId};
 
-use crate::Change;
+use crate::{Change, SessionKey};
 
 /// Hears of each commit that others may wait for. All of it is a hint: the rows are the truth, and a hint that is lost
 /// costs time only.
@@ -20,6 +20,9 @@ pub trait CommitListener: Send + Sync {
 
     /// An operation is to stop.
     fn cancels_requested(&self);
+
+    /// A turn of the session waits for a worker, and this replica begins none.
+    fn unclaimed(&self, of: SessionKey);
 
     /// Someone's rights may be different in this tenant, or in any: a credential or runner was revoked, a runner was
     /// locked or is shared with other people, or a role has changed.

@@ -28,6 +28,10 @@ pub enum Hint {
     Link(RunnerId),
     /// An operation is to stop: the replica that has the link of its runner sends that.
     Cancels,
+    /// A turn of the session waits for a worker, and the replica that sends this begins none: begin one.
+    Turn(SessionKey),
+    /// A replica has stopped, or is to drain or to work again.
+    Replicas,
     /// A credential or runner was revoked, a runner was locked or is shared with other people, or a role has changed, in
     /// this tenant or in any.
     Rights(Option<TenantId>),

@@ -24,7 +24,7 @@ pub trait TurnRows: Send + Sync {
         limit: u32,
     ) -> Result<Vec<UnfinishedTurn>, PortError>;
 
-    /// Turns that are queued since before this moment, by id, after that one, `limit` at most.
+    /// Turns that are queued since before this moment, and those that were let go of, by id, after that one, `limit` at most.
     ///
     /// # Errors
     /// The store did not answer.
@@ -96,6 +96,16 @@ pub trait SessionTurns: Send + Sync {
     /// The turn does not run under this epoch, or the store did not answer.
     async fn park(&self, turn: TurnId, held: Epoch, calls: &[CallWait])
     -> Result<(), SessionError>;
+
+    /// Lets go of a turn at a point where nothing of it is under way: any replica may claim it from then on, and the
+    /// others are told.
+    ///
+    /// # Errors
+    /// The turn does not run under this epoch, or the store did not answer.
+    async fn let_go(&self, turn: TurnId, held: Epoch) -> Result<(), SessionError>;
+
+    /// Tells other replicas that the session may have a turn to claim, which this one does not claim.
+    fn offer(&self);
 
     /// Counts a failure of the turn's worker.
     ///

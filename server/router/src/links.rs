@@ -153,6 +153,8 @@ pub enum LinkEnd {
     Locked,
     /// The server stops.
     Shutdown,
+    /// The server drains: another one is to hold the link.
+    Drained,
     /// The key that signed the runner's access token is no longer valid.
     Rotated,
     /// The link reached its greatest age: the runner is to link again.
@@ -322,6 +324,11 @@ impl Links {
     /// links again.
     pub async fn rotated(&self) {
         self.registry.rotated().await;
+    }
+
+    /// Ends every link, because other servers are to hold them. The runners link again at random moments.
+    pub async fn drain(&self) {
+        self.registry.drain().await;
     }
 
     /// Tells if the runner has a link that carries operations, here or at another replica that lends it.

@@ -9,7 +9,7 @@ mod tables;
 
 use std::sync::Arc;
 
-use server_records::{CommitListener, Whose};
+use server_records::{CommitListener, SessionKey, Whose};
 use shared_types::{RunnerId, SessionEvent, SessionId, TenantId, UserId};
 
 pub(crate) use self::noted::{Noted, Statement};
@@ -117,6 +117,13 @@ impl Store {
     pub(crate) fn cancel_requested(&self) {
         if let Some(listener) = &self.listener.0 {
             listener.cancels_requested();
+        }
+    }
+
+    /// A turn of the session waits for a worker, and this replica begins none.
+    pub(crate) fn unclaimed(&self, of: SessionKey) {
+        if let Some(listener) = &self.listener.0 {
+            listener.unclaimed(of);
         }
     }
 

@@ -100,7 +100,7 @@ pub use output::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, Outputs};
 pub use person::{PEOPLE_AT_MOST, PersonRow};
 pub use ports::{CallerIntents, IntentsOf, Ports, TenantOutputs};
 pub use rate::TakenRate;
-pub use replica::{OtherReplica, ReplicaRow, ThisReplica};
+pub use replica::{OtherReplica, Renewed, ReplicaRow, ThisReplica};
 pub use request_key::{
     KnownRequest, MAX_ANSWER_BYTES, REQUEST_KEYS_KEPT_FOR, REQUEST_KEYS_OF_USER_AT_MOST,
     RequestAnswer, RequestKey,

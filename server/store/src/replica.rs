@@ -22,13 +22,38 @@ pub struct OtherReplica {
     pub renewals: u64,
 }
 
+/// The answer to a renewal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renewed {
+    /// The other live replicas.
+    pub others: Vec<OtherReplica>,
+    /// True if the replica's row was gone: others may have taken over its links and turns.
+    pub was_gone: bool,
+    /// Since when the operator lets the replica drain.
+    pub draining_since: Option<Timestamp>,
+}
+
 /// A server that uses the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplicaRow {
     /// Its id.
     pub id: ReplicaId,
+    /// The place where it runs.
+    pub place: String,
+    /// The number of its renewals.
+    pub renewals: u64,
     /// When it started.
     pub started_at: Timestamp,
+    /// The host and port at which it answers other replicas, where it does.
+    pub address: Option<String>,
+    /// The version of its program; absent of an earlier release.
+    pub version: Option<String>,
+    /// Since when the operator lets it drain.
+    pub draining_since: Option<Timestamp>,
+    /// The runners, of all tenants, whose link it holds.
+    pub links: u64,
+    /// The turns, of all tenants, that its workers have now. Turns that only wait have no worker.
+    pub turns: u64,
 }
 
 /// The replica that this process is, as others see it.
@@ -44,6 +69,8 @@ pub struct ThisReplica {
     pub identity: Digest,
     /// Random bytes. The keys of its challenges are made of them.
     pub challenge_salt: Digest,
+    /// The version of its program.
+    pub version: String,
 }
 
 /// Keeps other replicas from starting meanwhile.
@@ -75,11 +102,45 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unavailable`].
     pub async fn replicas(&self) -> Result<Vec<ReplicaRow>, StoreError> {
-        let rows = query_as("SELECT id, started_at FROM replicas ORDER BY started_at, id LIMIT $1")
-            .bind(page(MAX_PAGE))
-            .fetch_all(&mut self.read_any(WHY).await?)
-            .await?;
+        let rows = query_as(
+            "SELECT replicas.id, place, renewals, started_at, address, version, draining_since,
+                 COALESCE(links, 0) AS links, COALESCE(turns, 0) AS turns
+             FROM replicas
+             LEFT JOIN (SELECT replica_id, COUNT(*) AS links FROM runners
+                 WHERE replica_id IS NOT NULL GROUP BY replica_id) AS l ON l.replica_id = replicas.id
+             LEFT JOIN (SELECT claimed_by, COUNT(*) AS turns FROM turns
+                 WHERE state <> 'ended' AND state = 'running' AND waits_until IS NULL
+                 GROUP BY claimed_by) AS t ON t.claimed_by = replicas.id
+             ORDER BY started_at, replicas.id LIMIT $1",
+        )
+        .bind(page(MAX_PAGE))
+        .fetch_all(&mut self.read_any(WHY).await?)
+        .await?;
         Ok(rows)
+    }
+
+    /// Records that the replica is to drain, since then, or to work again. It hears of it at its next renewal. A
+    /// replica that drains already keeps its time. Returns false if there is no such replica.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn drain_replica(
+        &self,
+        replica: ReplicaId,
+        since: Option<Timestamp>,
+    ) -> Result<bool, StoreError> {
+        let mut tx = self.write_any(WHY).await?;
+        let found = query(
+            "UPDATE replicas SET draining_since =
+                 CASE WHEN $2 IS NULL THEN NULL ELSE COALESCE(draining_since, $2) END
+             WHERE id = $1",
+        )
+        .bind(replica.to_string())
+        .bind(since.map(Timestamp::as_micros))
+        .execute(&mut tx)
+        .await?;
+        tx.commit().await?;
+        Ok(found == 1)
     }
 
     /// Records that a server starts at this place, where no other one runs: servers that had started there are dead. If
@@ -112,31 +173,37 @@ impl Store {
                      the two; give this server the keys of that one (keys/ in its folder), or stop that one first",
                 ));
             }
-            renew(&mut tx, replica, now).await?;
+            renew(&mut tx, replica, None, now).await?;
             let ended = take_links_away(&mut tx, replica.id).await?;
             tx.commit().await?;
             Ok(ended)
         })
     }
 
-    /// Renews the replica's row, inserts it again if it was removed, and returns the other live replicas.
+    /// Renews the replica's row. If the row was removed, inserts it again, with `draining_since` as the replica knows
+    /// it.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
     pub async fn renew_replica(
         &self,
         replica: &ThisReplica,
+        draining_since: Option<Timestamp>,
         now: Timestamp,
-    ) -> Result<Vec<OtherReplica>, StoreError> {
+    ) -> Result<Renewed, StoreError> {
         retried!({
             let mut tx = self.write_any(WHY).await?;
-            renew(&mut tx, replica, now).await?;
+            let row = renew(&mut tx, replica, draining_since, now).await?;
             let others = query_as("SELECT id, renewals FROM replicas WHERE id <> $1 ORDER BY id")
                 .bind(replica.id.to_string())
                 .fetch_all(&mut tx)
                 .await?;
             tx.commit().await?;
-            Ok(others)
+            Ok(Renewed {
+                others,
+                was_gone: row.count("renewals")? == 0,
+                draining_since: row.maybe_time("draining_since")?,
+            })
         })
     }
 
@@ -211,25 +278,30 @@ pub(crate) async fn lives(tx: &mut Connection, replica: ReplicaId) -> Result<boo
     Ok(row.is_some())
 }
 
+/// Renews or inserts the row. The count of a row that was inserted just now is 0.
 async fn renew(
     tx: &mut Connection,
     replica: &ThisReplica,
+    draining_since: Option<Timestamp>,
     now: Timestamp,
-) -> Result<(), StoreError> {
-    query(
-        "INSERT INTO replicas (id, place, address, started_at, identity, challenge_salt)
-         VALUES ($1, $2, $3, $4, $5, $6)
-         ON CONFLICT (id) DO UPDATE SET renewals = replicas.renewals + 1",
+) -> Result<Row, StoreError> {
+    let row = query(
+        "INSERT INTO replicas (id, place, address, version, draining_since, started_at, identity, challenge_salt)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+         ON CONFLICT (id) DO UPDATE SET renewals = replicas.renewals + 1
+         RETURNING renewals, draining_since",
     )
     .bind(replica.id.to_string())
     .bind(&replica.place)
     .bind(replica.address.clone())
+    .bind(&replica.version)
+    .bind(draining_since.map(Timestamp::as_micros))
     .bind(now.as_micros())
     .bind(replica.identity.to_string())
     .bind(replica.challenge_salt.to_string())
-    .execute(tx)
+    .fetch_one(tx)
     .await?;
-    Ok(())
+    Ok(row)
 }
 
 /// Ends the links of replicas without a row.
@@ -249,7 +321,14 @@ impl FromRow for ReplicaRow {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         Ok(Self {
             id: row.parsed("id")?,
+            place: row.text("place")?,
+            renewals: row.count("renewals")?,
             started_at: row.time("started_at")?,
+            address: row.maybe_text("address")?,
+            version: row.maybe_text("version")?,
+            draining_since: row.maybe_time("draining_since")?,
+            links: row.count("links")?,
+            turns: row.count("turns")?,
         })
     }
 }

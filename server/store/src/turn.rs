@@ -21,12 +21,14 @@ use crate::{
 mod claim;
 mod failures;
 mod held;
+mod let_go;
 mod rewind;
 mod row;
 mod steer;
 mod waiting;
 
 pub use held::HeldTurn;
+use let_go::NO_REPLICA;
 pub(crate) use row::choice;
 pub use steer::UNTAKEN_STEERS_AT_MOST;
 pub(crate) use steer::{mark_taken, start_over};
@@ -281,7 +283,7 @@ impl Store {
         Ok(rows)
     }
 
-    /// Turns that are queued since before this moment, by id, after that one, `limit` at most. Without a tenant: a
+    /// Turns that are queued since before this moment, and those that were let go of, by id, after that one, `limit` at most. Without a tenant: a
     /// server finds turns whose wake-up it missed.
     ///
     /// # Errors
@@ -294,11 +296,14 @@ impl Store {
     ) -> Result<Vec<UnfinishedTurn>, StoreError> {
         let rows = query_as(
             "SELECT tenant_id, session_id, id, state FROM turns
-             WHERE state = 'queued' AND created_at < $1 AND id > $2 ORDER BY id LIMIT $3",
+             WHERE state <> 'ended' AND id > $2
+                 AND (state = 'queued' AND created_at < $1 OR state = 'running' AND claimed_by = $4)
+             ORDER BY id LIMIT $3",
         )
         .bind(since.as_micros())
         .bind(after.map_or_else(String::new, |turn| turn.to_string()))
         .bind(page(limit))
+        .bind(NO_REPLICA.to_string())
         .fetch_all(
             &mut self
                 .read_any("a server finds turns that it was not told of")

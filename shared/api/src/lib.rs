@@ -72,7 +72,10 @@ pub use people::{
 };
 
 pub use settings::{ChangeSettings, LayerName, NewValues, SetBy, Setting, SettingName, Settings};
-pub use status::{DatabaseKind, DatabaseStatus, ModelCounts, Replica, RunnerCounts, ServerStatus};
+pub use status::{
+    DatabaseKind, DatabaseStatus, ModelCounts, Replica, ReplicaState, Replicas, RunnerCounts,
+    ServerStatus,
+};
 pub use usage::{ModelUsage, Tokens, TurnUsage, TurnUsages, UsageBy, UsageKey, UsageRow, UsageSum};
 
 messages! {

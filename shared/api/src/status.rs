@@ -44,6 +44,40 @@ messages! {
         pub this: bool,
     }
 
+    /// The servers that use the same database.
+    pub struct Replicas {
+        /// The servers, the oldest first.
+        pub replicas: Vec<ReplicaState>,
+    }
+
+    /// A server among those that use the same database, and its work for all tenants.
+    pub struct ReplicaState {
+        /// Its id, which it has until it stops.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        pub id: ReplicaId,
+        /// True for the one that answers.
+        pub this: bool,
+        /// Since when it is there.
+        pub since: Timestamp,
+        /// The version of its program. Absent of an earlier release.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub version: Option<String>,
+        /// The host and port at which it answers the other servers. Absent where it does not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub address: Option<String>,
+        /// The time since the server that answers last saw it renew its lease, in milliseconds. Absent if it has not seen
+        /// it yet, and where the database is a file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub renewed_ms_ago: Option<u64>,
+        /// The runners whose links it holds.
+        pub links: u64,
+        /// The turns that it works on. Turns that only wait are nobody's.
+        pub turns: u64,
+        /// Since when the operator lets it drain. Absent where it works.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub draining_since: Option<Timestamp>,
+    }
+
     /// The database of the server.
     pub struct DatabaseStatus {
         /// Its kind.

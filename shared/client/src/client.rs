@@ -5,8 +5,9 @@ use std::{fmt, sync::Arc, time::Duration};
 use reqwest::Method;
 use shared_api::{
     CancelAccepted, CreateJoinToken, CreateKey, CreateSession, CreatedKey, Events, JoinToken,
-    JoinTokens, Key, Keys, ListedJoinToken, Me, MessageAccepted, Rewind, Rewound, Runner, Runners,
-    SendMessage, Session, SessionContext, Sessions, SignIn, SignedIn, Task, Tasks, UseRunner,
+    JoinTokens, Key, Keys, ListedJoinToken, Me, MessageAccepted, Replicas, Rewind, Rewound, Runner,
+    Runners, SendMessage, Session, SessionContext, Sessions, SignIn, SignedIn, Task, Tasks,
+    UseRunner,
 };
 use shared_tls::Trust;
 use shared_types::{
@@ -102,6 +103,14 @@ impl Client {
             device: device.to_owned(),
         };
         self.http.call(Method::POST, &["sign-in"], &body).await
+    }
+
+    /// The servers that use the same database.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn replicas(&self) -> Result<Replicas, ClientError> {
+        self.http.get(&["replicas"], &[]).await
     }
 
     /// The person that the credential belongs to, with the tenant, the model and the active runner.

@@ -89,6 +89,9 @@ const STORE_FAILURES: &[&str] = &["timeout", "io", "closed", "database", "unread
 /// The way that a hint goes.
 const HINT_DIRECTIONS: &[&str] = &["sent", "received"];
 
+/// The way that another server went: it said so, or did not renew its lease.
+const REPLICA_ENDS: &[&str] = &["stopped", "silent"];
+
 /// The reason why a link ended.
 const LINK_ENDS: &[&str] = &[
     "closed",
@@ -99,6 +102,7 @@ const LINK_ENDS: &[&str] = &[
     "revoked",
     "locked",
     "shutdown",
+    "drained",
     "rotated",
     "aged",
     "went_back",
@@ -215,6 +219,14 @@ list! {
     STORE_TRANSACTION_DURATION: Histogram Seconds "gantry_store_transaction_duration_seconds" [access] &[&["read", "write"]];
     /// What the database could not do, by reason. A transaction that gave way to another one and was done again is none.
     STORE_ERRORS: Counter Count "gantry_store_errors_total" [reason] &[STORE_FAILURES];
+    /// Servers that share the database and live, as far as this one knows, itself included.
+    REPLICAS: Gauge Count "gantry_replicas";
+    /// Servers that this one has found gone, by how they went: they stopped in order (stopped), or did not renew their lease (silent). Each other server finds those that stop; one alone removes a silent one.
+    REPLICAS_TAKEN_OVER: Counter Count "gantry_replicas_taken_over_total" [reason] &[REPLICA_ENDS];
+    /// The time since this server last renewed its lease in the database, in seconds. After 10 s it may be held for dead; a file needs no lease.
+    REPLICA_RENEWAL_AGE: Gauge Seconds "gantry_replica_renewal_age_seconds";
+    /// 1 while the operator lets this server drain, else 0.
+    REPLICA_DRAINS: Gauge Count "gantry_replica_drains";
     /// Hints between servers that share a database: sent here, or received from other servers. Those that are alike, and
     /// wait together, are one.
     HINTS: Counter Count "gantry_hints_total" [direction] &[HINT_DIRECTIONS];

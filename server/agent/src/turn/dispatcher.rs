@@ -14,7 +14,7 @@ use shared_types::{Epoch, Event, OperationId, Refusal, SessionEvent, TurnId};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{bench::Bench, permits::Permits, worker::Worker};
+use super::{bench::Bench, permits::Permits, work::TurnWork, worker::Worker};
 use crate::{
     context::report::{ContextReport, report},
     tools::ToolSet,
@@ -34,10 +34,15 @@ pub struct Turns {
     wake: mpsc::Sender<SessionKey>,
     from_others: mpsc::Sender<FromOthers>,
     bench: Arc<Bench>,
+    ended: CancellationToken,
 }
 
-/// Word about other replicas, which begins no worker.
+/// Word about other replicas.
 enum FromOthers {
+    /// As they are, this replica does this work.
+    Work(TurnWork),
+    /// One has a session with a turn to claim, which it does not claim itself.
+    Offered(SessionKey),
     /// One has changed something about the session's turns.
     Changed(SessionKey),
     /// One may have changed anything.
@@ -66,8 +71,16 @@ impl Turns {
             views: HashMap::new(),
             idle,
             permits: Permits::new(at_once),
+            dropped: stop.child_token(),
+            wake: wake.clone(),
         };
-        tasks.spawn(dispatcher.run((inbox, unheard, of_others), idled, stop.clone()));
+        let ended = CancellationToken::new();
+        let end = ended.clone().drop_guard();
+        let run = dispatcher.run((inbox, unheard, of_others), idled, stop.clone());
+        tasks.spawn(async move {
+            run.await;
+            drop(end);
+        });
         let waiting = wake_waiting(bench.clone(), wake.clone(), stop.clone());
         tasks.spawn(waiting);
         let queued = wake_queued(bench.clone(), unheard_of, stop.clone());
@@ -77,7 +90,20 @@ impl Turns {
             wake,
             from_others,
             bench,
+            ended,
         }
+    }
+
+    /// From now on this replica does this work on turns.
+    pub async fn do_work(&self, work: TurnWork) {
+        if self.bench.engine.work.send_replace(work) != work {
+            let _ = self.from_others.send(FromOthers::Work(work)).await;
+        }
+    }
+
+    /// Waits, after the stop, until no worker is left.
+    pub async fn ended(&self) {
+        self.ended.cancelled().await;
     }
 
     /// A replica is gone: every turn that it may have had is looked at.
@@ -96,6 +122,12 @@ impl Turns {
     /// one looks; none begins, or every replica would begin one.
     pub async fn changed_elsewhere(&self, session: SessionKey) {
         let _ = self.from_others.send(FromOthers::Changed(session)).await;
+    }
+
+    /// Another replica has a turn of the session to claim, and claims none. A worker begins here, unless this one claims
+    /// none either.
+    pub async fn offered(&self, session: SessionKey) {
+        let _ = self.from_others.send(FromOthers::Offered(session)).await;
     }
 
     /// Other replicas may have changed something about the turns of any session.
@@ -205,6 +237,9 @@ struct Dispatcher {
     views: HashMap<SessionKey, View>,
     idle: mpsc::Sender<Idle>,
     permits: Permits,
+    /// Drops the workers where they stand.
+    dropped: CancellationToken,
+    wake: mpsc::Sender<SessionKey>,
 }
 
 /// A worker that found nothing more to do.
@@ -231,32 +266,71 @@ impl Dispatcher {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                Some(idle) = idled.recv() => self.retire(idle, &workers, &stop),
-                Some(key) = inbox.recv() => self.wake(key, &workers, &stop),
+                Some(idle) = idled.recv() => self.retire(idle, &workers),
+                Some(key) = inbox.recv() => self.wake(key, &workers),
                 // A worker that waits to try again is not to be hurried.
                 Some(key) = unheard.recv() => if !self.workers.contains_key(&key) {
-                    self.wake(key, &workers, &stop);
+                    self.wake(key, &workers);
                 },
-                Some(word) = of_others.recv() => self.hear(word, &workers, &stop),
+                Some(word) = of_others.recv() => match word {
+                    FromOthers::Work(work) => self.work_is_now(work, &stop).await,
+                    word => self.hear(word, &workers),
+                },
             }
         }
         workers.close();
         workers.wait().await;
     }
 
-    fn hear(&mut self, word: FromOthers, workers: &TaskTracker, stop: &CancellationToken) {
-        match word {
-            FromOthers::Changed(key) => {
-                if self.workers.contains_key(&key) || self.views.contains_key(&key) {
-                    self.wake(key, workers, stop);
+    async fn work_is_now(&mut self, work: TurnWork, stop: &CancellationToken) {
+        match work {
+            TurnWork::All => {
+                let (bench, wake) = (self.bench.clone(), self.wake.clone());
+                // The dispatcher takes what it says.
+                tokio::spawn(wake_unfinished(bench, wake, stop.clone()));
+            }
+            // Those that wait to try again find that they claim nothing.
+            TurnWork::LetsGo => self.workers.values().for_each(|worker| worker.notify_one()),
+            TurnWork::Stopped => {
+                self.dropped.cancel();
+                self.dropped = stop.child_token();
+                self.views.clear();
+                for (key, _) in std::mem::take(&mut self.workers) {
+                    self.bench.hub.idle(key.session).await;
                 }
             }
+        }
+    }
+
+    fn work(&self) -> TurnWork {
+        *self.bench.engine.work.borrow()
+    }
+
+    fn hear(&mut self, word: FromOthers, workers: &TaskTracker) {
+        match word {
+            FromOthers::Offered(key) => {
+                if self.work() == TurnWork::All {
+                    self.wake(key, workers);
+                }
+            }
+            FromOthers::Changed(key) => self.changed(key, workers),
             FromOthers::AllChanged => {
                 for key in self.sessions() {
-                    self.wake(key, workers, stop);
+                    self.changed(key, workers);
                 }
             }
             FromOthers::Which(reply) => drop(reply.send(self.sessions())),
+            FromOthers::Work(_) => {}
+        }
+    }
+
+    fn changed(&mut self, key: SessionKey, workers: &TaskTracker) {
+        let is_viewed = self.views.contains_key(&key);
+        if self.workers.contains_key(&key) || (is_viewed && self.work() == TurnWork::All) {
+            self.wake(key, workers);
+        } else {
+            // Another replica claims the turn once its wait is over.
+            self.views.remove(&key);
         }
     }
 
@@ -265,10 +339,15 @@ impl Dispatcher {
         all.copied().collect()
     }
 
-    fn wake(&mut self, key: SessionKey, workers: &TaskTracker, stop: &CancellationToken) {
+    fn wake(&mut self, key: SessionKey, workers: &TaskTracker) {
         if let Some(worker) = self.workers.get(&key) {
             worker.notify_one();
             return;
+        }
+        match self.work() {
+            TurnWork::All => {}
+            TurnWork::LetsGo => return self.bench.turns.of(key).offer(),
+            TurnWork::Stopped => return,
         }
         let wake = Arc::new(Notify::new());
         self.workers.insert(key, wake.clone());
@@ -279,7 +358,8 @@ impl Dispatcher {
             view: self.views.remove(&key),
             is_woken: true,
         };
-        let (idle, permits, stop) = (self.idle.clone(), self.permits.clone(), stop.clone());
+        let (idle, permits) = (self.idle.clone(), self.permits.clone());
+        let dropped = self.dropped.clone();
         let hub = self.bench.hub.clone();
         workers.spawn(async move {
             // A worker that panics between two turns is replaced at the session's next wake-up.
@@ -293,19 +373,28 @@ impl Dispatcher {
                     let _ = idle.send(Idle { key, wake, view }).await;
                 }
                 // Dropped where it stands: what it had recorded is what the next start sees.
-                () = stop.cancelled() => {}
+                () = dropped.cancelled() => {}
             }
         });
     }
 
     /// A worker found nothing more to do. A wake-up that came in the meantime starts another.
-    fn retire(&mut self, idle: Idle, workers: &TaskTracker, stop: &CancellationToken) {
+    fn retire(&mut self, idle: Idle, workers: &TaskTracker) {
         let Idle { key, wake, view } = idle;
+        let current = self.workers.get(&key);
+        if !current.is_some_and(|current| Arc::ptr_eq(current, &wake)) {
+            // It was dropped, and another one may be there since.
+            return;
+        }
         self.workers.remove(&key);
+        if self.work() == TurnWork::LetsGo && view.is_none() {
+            // More turns of the session may be queued.
+            return self.bench.turns.of(key).offer();
+        }
         self.views.extend(view.map(|view| (key, view)));
         let mut pending = std::pin::pin!(wake.notified());
         if pending.as_mut().enable() {
-            self.wake(key, workers, stop);
+            self.wake(key, workers);
         }
     }
 }

@@ -34,6 +34,16 @@ pub(crate) enum Next {
     Ended(TurnOutcome),
 }
 
+impl Next {
+    /// True if it asks the model. Before that nothing of the turn is under way.
+    pub(crate) fn asks_model(&self) -> bool {
+        matches!(
+            self,
+            Self::AskModel { .. } | Self::AskForSummary { .. } | Self::Compact { .. }
+        )
+    }
+}
+
 /// Decides the next phase. `waiting`: the calls that were found to wait, where nothing else is left to do.
 pub(crate) fn next(turn: &TurnLog, waiting: &[WaitingCall], limits: &EngineLimits) -> Next {
     if let Some(outcome) = turn.ended {

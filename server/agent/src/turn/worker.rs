@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::{
-    TurnError,
+    TurnError, TurnWork,
     bench::{Bench, Traced, Under},
     dispatcher::RETRY_AFTER,
     permits::{Permit, Permits},
@@ -96,6 +96,10 @@ impl Worker {
                 self.park(&turn, calls).await?;
                 return Ok(next);
             }
+            Ok((Carried::LetGo, _)) => {
+                self.let_go(&turn).await?;
+                return Ok(ControlFlow::Break(()));
+            }
             Err(obstacle) => {
                 let outcome = self.give_up_or_try_again(&turn, obstacle).await?;
                 (outcome, ControlFlow::Continue(()))
@@ -132,6 +136,9 @@ impl Worker {
     }
 
     async fn claim(&self, if_running: IfRunning) -> Result<Option<ClaimedTurn>, SessionError> {
+        if *self.bench.engine.work.borrow() != TurnWork::All {
+            return Ok(None);
+        }
         let Bench {
             turns,
             clock,
@@ -183,6 +190,14 @@ impl Worker {
         turns.park(id, epoch, &waits).await?;
         tracing::debug!(session.id = %self.of.session, turn.id = %id, calls = waits.len(), "turn waits");
         self.view = Some(View::start(self.ports(turn, None), id, calls));
+        Ok(())
+    }
+
+    /// Lets go of a turn that another replica is to carry on.
+    async fn let_go(&self, turn: &ClaimedTurn) -> Result<(), Obstacle> {
+        let turns = self.bench.turns.of(self.of);
+        turns.let_go(turn.turn.id, turn.epoch).await?;
+        tracing::info!(session.id = %self.of.session, turn.id = %turn.turn.id, "another server is to carry the turn on");
         Ok(())
     }
 

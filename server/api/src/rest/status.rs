@@ -7,7 +7,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use shared_api::{
-    DatabaseKind, DatabaseStatus, ModelCounts, Problem, Replica, RunnerCounts, ServerStatus,
+    DatabaseKind, DatabaseStatus, ModelCounts, Problem, Replica, ReplicaState, Replicas,
+    RunnerCounts, ServerStatus,
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -16,7 +17,9 @@ use crate::Doors;
 
 /// The routes of this file, with their entries in the OpenAPI document.
 pub(super) fn routes() -> OpenApiRouter<Doors> {
-    OpenApiRouter::new().routes(routes!(status))
+    OpenApiRouter::new()
+        .routes(routes!(status))
+        .routes(routes!(replicas))
 }
 
 /// The state of the server, and of what the tenant has there: version, servers, database, runners, operations and
@@ -58,6 +61,33 @@ pub(crate) async fn status(
             refused: now.models.refused,
             away: now.models.away,
         },
+    }))
+}
+
+/// The servers that use the same database, with their leases, and their links and turns of all tenants. Admins of the
+/// operator's tenant see it.
+#[utoipa::path(get, path = "/api/v1/replicas", operation_id = "list_replicas", responses(
+    (status = 200, body = Replicas), (status = 401, body = Problem), (status = 403, body = Problem)))]
+pub(crate) async fn replicas(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+) -> Result<Json<Replicas>, Refused> {
+    let all = doors.app.status.replicas(&ctx).await?.into_iter();
+    let replicas = all.map(|server| ReplicaState {
+        id: server.row.id,
+        this: server.is_this,
+        since: server.row.started_at,
+        version: server.row.version,
+        address: server.row.address,
+        renewed_ms_ago: server
+            .renewal_age
+            .map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+        links: server.row.links,
+        turns: server.row.turns,
+        draining_since: server.row.draining_since,
+    });
+    Ok(Json(Replicas {
+        replicas: replicas.collect(),
     }))
 }
 

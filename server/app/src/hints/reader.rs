@@ -1,6 +1,6 @@
 //! The hints of other servers, applied to the parts of this one that wait for commits.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use server_agent::{Turns, feed::LiveHub};
 use server_records::{Change, Hint, HintBatch, HintNews, Pace, SessionKey, Whose};
@@ -8,7 +8,7 @@ use server_router::links::Links;
 use shared_telemetry::server::{HINT_BATCHES, HINTS};
 use shared_types::{ReplicaId, Topic};
 use tokio::{
-    sync::mpsc,
+    sync::{Notify, mpsc},
     time::{Instant, sleep_until},
 };
 
@@ -32,6 +32,8 @@ pub(crate) struct Listeners {
     seen: SeenLogs,
     links: Links,
     elsewhere: Elsewhere,
+    /// A replica has stopped, or is to drain.
+    pub(crate) replicas: Arc<Notify>,
 }
 
 /// Reads what comes, and applies it.
@@ -53,6 +55,7 @@ impl Listeners {
             seen: commits.seen.clone(),
             links: links.clone(),
             elsewhere: commits.elsewhere.clone(),
+            replicas: Arc::default(),
         }
     }
 
@@ -142,6 +145,8 @@ impl HintReader {
                 self.listeners.rights.tell(tenant);
                 self.listeners.elsewhere.tell();
             }
+            Hint::Turn(of) => self.listeners.turns.offered(of).await,
+            Hint::Replicas => self.listeners.replicas.notify_one(),
             Hint::List(change) => self.listeners.changes.tell(vec![change]),
         }
     }

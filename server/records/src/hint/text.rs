@@ -68,6 +68,8 @@ fn word(hint: &Hint) -> String {
         Hint::Waits => "waits".to_owned(),
         Hint::Link(runner) => format!("link/{runner}"),
         Hint::Cancels => "cancels".to_owned(),
+        Hint::Turn(SessionKey { tenant, session }) => format!("turn/{tenant}/{session}"),
+        Hint::Replicas => "replicas".to_owned(),
         Hint::Rights(tenant) => format!("rights/{}", any(*tenant)),
         Hint::List(Change {
             tenant,
@@ -96,6 +98,11 @@ fn read_word(word: &str) -> Option<Hint> {
         ["waits"] => Some(Hint::Waits),
         ["link", runner] => Some(Hint::Link(runner.parse().ok()?)),
         ["cancels"] => Some(Hint::Cancels),
+        ["turn", tenant, session] => Some(Hint::Turn(SessionKey {
+            tenant: tenant.parse().ok()?,
+            session: session.parse().ok()?,
+        })),
+        ["replicas"] => Some(Hint::Replicas),
         ["rights", tenant] => Some(Hint::Rights(read_any(tenant)?)),
         ["list", tenant, topic, whose, pace] => Some(Hint::List(Change {
             tenant: read_any(tenant)?,

@@ -112,6 +112,7 @@ fn last_word(end: &LinkEnd, served: u32) -> Option<server_frame::Kind> {
         LinkEnd::Revoked => "the runner was revoked".to_owned(),
         LinkEnd::Locked => "the runner is locked, because its folder was copied".to_owned(),
         LinkEnd::Shutdown => "the server stops".to_owned(),
+        LinkEnd::Drained => "the server drains; link to another one".to_owned(),
         LinkEnd::Rotated => "the server has another link key; sign in again".to_owned(),
         LinkEnd::Aged => "the link has reached its greatest age; link again".to_owned(),
         LinkEnd::Violation(reason) => reason.clone(),
@@ -121,7 +122,9 @@ fn last_word(end: &LinkEnd, served: u32) -> Option<server_frame::Kind> {
         reason,
         for_good: false,
         reconnect_within_ms: match end {
-            LinkEnd::Shutdown | LinkEnd::Rotated => served.saturating_mul(RECONNECT_MS_PER_LINK),
+            LinkEnd::Shutdown | LinkEnd::Drained | LinkEnd::Rotated => {
+                served.saturating_mul(RECONNECT_MS_PER_LINK)
+            }
             LinkEnd::Aged => RECONNECT_MS_WHEN_AGED,
             _ => 0,
         },

@@ -97,7 +97,7 @@ enum RegistryRequest {
         runner: RunnerId,
         generation: Generation,
     },
-    Rotated,
+    EndAll(LinkEnd),
 }
 
 /// Starts the owner task, which ends when the last handle is dropped.
@@ -264,7 +264,12 @@ impl Handle {
 
     /// Ends links whose access tokens are no longer valid.
     pub(super) async fn rotated(&self) {
-        self.tell(RegistryRequest::Rotated).await;
+        self.tell(RegistryRequest::EndAll(LinkEnd::Rotated)).await;
+    }
+
+    /// Ends all links, which other replicas are to hold.
+    pub(super) async fn drain(&self) {
+        self.tell(RegistryRequest::EndAll(LinkEnd::Drained)).await;
     }
 
     async fn tell(&self, request: RegistryRequest) {
@@ -417,7 +422,10 @@ impl Registry {
                     entry.replaced(generation);
                 }
             }
-            RegistryRequest::Rotated => self.entries.values_mut().for_each(RunnerEntry::rotated),
+            RegistryRequest::EndAll(end) => {
+                let all = self.entries.values_mut();
+                all.for_each(|entry| entry.end(end.clone()));
+            }
         }
     }
 
@@ -575,9 +583,9 @@ impl RunnerEntry {
         }
     }
 
-    fn rotated(&mut self) {
+    fn end(&mut self, end: LinkEnd) {
         if let Some(current) = self.stop.take() {
-            let _ = current.send(LinkEnd::Rotated);
+            let _ = current.send(end);
         }
     }
 

@@ -101,6 +101,16 @@ impl SessionTurns for TurnsOf {
         Ok(parked.await?)
     }
 
+    async fn let_go(&self, turn: TurnId, held: Epoch) -> Result<(), SessionError> {
+        self.store.let_go_turn(self.of.tenant, turn, held).await?;
+        self.offer();
+        Ok(())
+    }
+
+    fn offer(&self) {
+        self.store.unclaimed(self.of);
+    }
+
     async fn count_failure(&self, turn: TurnId, held: Epoch) -> Result<TurnFailures, SessionError> {
         let SessionKey { tenant, session } = self.of;
         let counted = self.store.count_failure(tenant, session, turn, held);

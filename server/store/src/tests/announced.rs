@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use server_records::{Change, CommitListener, Pace, Whose};
+use server_records::{Change, CommitListener, Pace, SessionKey, Whose};
 use shared_types::{RunnerId, SessionEvent, SessionId, TenantId, Topic};
 
 use super::fixture::{Fixture, at, new_credential};
@@ -38,6 +38,8 @@ impl CommitListener for Heard {
     fn cancels_requested(&self) {
         self.cancels.fetch_add(1, Relaxed);
     }
+
+    fn unclaimed(&self, _: SessionKey) {}
 
     fn rights_changed(&self, tenant: Option<TenantId>) {
         let mut rights = self.rights.lock().expect("no test panics with it");

@@ -42,6 +42,7 @@ pub(super) fn this_replica(id: ReplicaId, place: &str) -> ThisReplica {
         address: None,
         identity: Digest::of(b"identity"),
         challenge_salt: Digest::of(b"salt"),
+        version: "1.2.3".to_owned(),
     }
 }
 

@@ -1,8 +1,8 @@
 use server_records::{Duty, IfRunning, SessionKey};
-use shared_types::{Digest, ReplicaId};
+use shared_types::{Digest, ReplicaId, Timestamp};
 
 use super::fixture::{Fixture, REPLICA, Tenant, at, heard_at, link_claim, this_replica, usual};
-use crate::{OtherReplica, ThisReplica};
+use crate::{OtherReplica, Renewed, StoreError, ThisReplica};
 
 on_every_backend!(
     a_turn_is_taken_over_only_from_a_replica_that_is_gone,
@@ -13,6 +13,9 @@ on_every_backend!(
     the_salt_of_a_replica_is_known_as_long_as_it_lives,
     servers_that_share_a_database_go_by_its_clock,
     a_turn_at_another_replica_is_found_with_the_address_of_that,
+    a_replica_hears_at_its_renewal_that_it_is_to_drain_also_if_its_row_was_removed,
+    the_links_and_turns_of_each_replica_are_counted,
+    a_turn_that_was_let_go_of_is_claimed_by_any_replica_and_its_worker_is_refused,
 );
 
 const OTHER: ReplicaId = ReplicaId::from_u128(2);
@@ -25,13 +28,20 @@ async fn start(ours: &Tenant, replica: ReplicaId, place: &str) -> u64 {
     started.expect("it answers")
 }
 
+async fn renew(
+    ours: &Tenant,
+    replica: ReplicaId,
+    place: &str,
+    draining_since: Option<Timestamp>,
+) -> Renewed {
+    let row = this_replica(replica, place);
+    let renewed = ours.db.renew_replica(&row, draining_since, at(2)).await;
+    renewed.expect("it answers")
+}
+
 /// Another replica that lives, also on a database that is a file.
 async fn lives(ours: &Tenant, replica: ReplicaId) -> Vec<OtherReplica> {
-    let renewed = ours
-        .db
-        .renew_replica(&this_replica(replica, "elsewhere"), at(1))
-        .await;
-    renewed.expect("it answers")
+    renew(ours, replica, "elsewhere", None).await.others
 }
 
 async fn a_turn_is_taken_over_only_from_a_replica_that_is_gone(fixture: Fixture) {
@@ -82,13 +92,7 @@ async fn a_replica_that_renews_is_not_ended_and_one_that_was_ended_comes_back(fi
     let ours = fixture.tenant().await;
     start(&ours, REPLICA, "here").await;
     lives(&ours, OTHER).await;
-    let seen = async || {
-        let others = ours
-            .db
-            .renew_replica(&this_replica(REPLICA, "here"), at(2))
-            .await;
-        others.expect("it answers")
-    };
+    let seen = async || renew(&ours, REPLICA, "here", None).await.others;
     let [other] = seen().await[..] else {
         panic!("{:?}", seen().await)
     };
@@ -234,4 +238,84 @@ async fn a_turn_at_another_replica_is_found_with_the_address_of_that(fixture: Fi
     let ended = ours.db.end_replica(REPLICA, None).await;
     assert!(ended.expect("it answers"));
     assert_eq!(held(OTHER).await, []);
+}
+
+async fn a_replica_hears_at_its_renewal_that_it_is_to_drain_also_if_its_row_was_removed(
+    fixture: Fixture,
+) {
+    let ours = fixture.tenant().await;
+    let drain = async |since| {
+        let drained = ours.db.drain_replica(REPLICA, since).await;
+        drained.expect("it answers")
+    };
+    assert!(!drain(Some(at(3))).await, "there is none");
+    start(&ours, REPLICA, "here").await;
+    let renewed = renew(&ours, REPLICA, "here", None).await;
+    assert_eq!((renewed.was_gone, renewed.draining_since), (false, None));
+    assert!(drain(Some(at(3))).await && drain(Some(at(4))).await);
+    let since = renew(&ours, REPLICA, "here", None).await.draining_since;
+    assert_eq!(since, Some(at(3)), "the first wish counts");
+    let ended = ours.db.end_replica(REPLICA, None).await;
+    assert!(ended.expect("it answers"));
+    let renewed = renew(&ours, REPLICA, "here", since).await;
+    assert_eq!((renewed.was_gone, renewed.draining_since), (true, since));
+    assert!(drain(None).await);
+    let renewed = renew(&ours, REPLICA, "here", since).await;
+    assert_eq!((renewed.was_gone, renewed.draining_since), (false, None));
+}
+
+async fn the_links_and_turns_of_each_replica_are_counted(fixture: Fixture) {
+    let ours = fixture.tenant().await;
+    start(&ours, REPLICA, "here").await;
+    lives(&ours, OTHER).await;
+    let counted = async || {
+        let rows = ours.db.replicas().await.expect("it answers");
+        let rows = rows.into_iter().map(|row| (row.id, row.links, row.turns));
+        rows.collect::<Vec<_>>()
+    };
+    assert_eq!(counted().await, [(REPLICA, 0, 0), (OTHER, 0, 0)]);
+    ours.at_work().await;
+    let elsewhere = ours.runner("elsewhere").await;
+    let mut claim = link_claim(1, 0);
+    claim.replica = OTHER;
+    let linked = ours.db.link_claim(ours.id, elsewhere, &claim, at(2)).await;
+    linked.expect("the runner is there");
+    assert_eq!(counted().await, [(REPLICA, 1, 1), (OTHER, 1, 0)]);
+    let [row, _] = &ours.db.replicas().await.expect("it answers")[..] else {
+        panic!("there are two")
+    };
+    let version = row.version.as_deref();
+    assert_eq!((row.place.as_str(), version), ("here", Some("1.2.3")));
+}
+
+async fn a_turn_that_was_let_go_of_is_claimed_by_any_replica_and_its_worker_is_refused(
+    fixture: Fixture,
+) {
+    let ours = fixture.tenant().await;
+    start(&ours, REPLICA, "here").await;
+    lives(&ours, OTHER).await;
+    let work = ours.at_work().await;
+    let claim = async || {
+        let (session, take) = (work.session, IfRunning::TakeOver);
+        let claimed = ours
+            .db
+            .claim_turn(ours.id, session, OTHER, take, usual(), at(4));
+        claimed.await.expect("it answers")
+    };
+    let let_go = async || ours.db.let_go_turn(ours.id, work.turn, work.epoch).await;
+    assert_eq!(claim().await, None, "its worker lives");
+    let unheard = async || {
+        let found = ours.db.queued_turns(at(1), None, 10).await;
+        found.expect("it answers").len()
+    };
+    assert_eq!(unheard().await, 0);
+    let_go().await.expect("it has the turn");
+    assert_eq!(unheard().await, 1, "also where the hint was lost");
+    let claimed = claim().await.expect("it is free");
+    assert_eq!(claimed.interrupted, Some(work.epoch));
+    let refused = let_go().await;
+    assert!(
+        matches!(refused, Err(StoreError::StaleEpoch { newest, .. }) if newest == claimed.epoch),
+        "{refused:?}"
+    );
 }

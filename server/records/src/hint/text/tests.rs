@@ -28,8 +28,19 @@ fn all_kinds() -> HintBatch {
         Whose::OfOperation(OperationId::from_u128(3)),
         Whose::OfCredential(CredentialId::from_u128(4)),
     ];
-    let mut hints = vec![Hint::All, Hint::Waits, Hint::Cancels];
-    hints.extend([0, u128::MAX].map(session));
+    let mut hints = vec![
+        Hint::All,
+        Hint::Waits,
+        Hint::Cancels,
+        Hint::Link(RunnerId::from_u128(4)),
+        Hint::Replicas,
+        session(0),
+        session(u128::MAX),
+        Hint::Turn(SessionKey {
+            tenant: TenantId::from_u128(1),
+            session: SessionId::from_u128(2),
+        }),
+    ];
     hints.extend(tenants.map(Hint::Rights));
     for (tenant, topic) in tenants
         .into_iter()

@@ -291,7 +291,11 @@ impl World {
         match end {
             LinkEnd::Violation(why) => panic!("the server holds the runner for broken: {why}"),
             LinkEnd::Failed(why) => assert!(self.storm.has_refused(), "the link failed: {why}"),
-            LinkEnd::Revoked | LinkEnd::Locked | LinkEnd::Shutdown | LinkEnd::Rotated => {
+            LinkEnd::Revoked
+            | LinkEnd::Locked
+            | LinkEnd::Shutdown
+            | LinkEnd::Drained
+            | LinkEnd::Rotated => {
                 panic!("nobody wanted that: {end:?}")
             }
             LinkEnd::Closed
