@@ -223,9 +223,12 @@ pub(crate) enum Command {
     Audit(Audit),
     /// Show the signed-in user, the server, the runner and the model
     Status {
-        /// Print one JSON object
+        /// Print one JSON object; with `--replicas`, one per line
         #[arg(long)]
         json: bool,
+        /// List the servers of the database, with their leases, links and turns. For admins of the operator's tenant
+        #[arg(long)]
+        replicas: bool,
     },
 }
 

@@ -285,7 +285,11 @@ async fn run(
         Command::Keys { json, command } => keys::run(&client, screen, json, command).await?,
         Command::Usage(args) => usage::run(&client, screen, args).await?,
         Command::Audit(args) => audit::run(&client, screen, args).await?,
-        Command::Status { json } => status::run(&client, screen, json).await?,
+        Command::Status {
+            json,
+            replicas: true,
+        } => status::replicas(&client, screen, json).await?,
+        Command::Status { json, .. } => status::run(&client, screen, json).await?,
         Command::Login(_) | Command::Logout | Command::Manual { .. } => {}
     }
     Ok(Exit::Done)

@@ -1,11 +1,15 @@
-//! The signed-in person, with the server, the model and the runner.
+//! The signed-in person, with the server, the model and the runner; and the servers of the database.
+
+use std::time::Duration;
 
 use serde::Serialize;
-use shared_api::{Me, Runner, Session};
+use shared_api::{Me, ReplicaState, Runner, Session};
 use shared_client::Client;
-use shared_types::{Clock as _, SystemClock};
+use shared_types::{Clock as _, SystemClock, Timestamp, human::duration};
 
-use crate::{chat::practice_label, render::clean::clean_line, runners, screen::Screen};
+use crate::{
+    chat::practice_label, pick, render::clean::clean_line, runners, screen::Screen, table::Table,
+};
 
 /// Longest line, in characters.
 const MAX_LINE: usize = 180;
@@ -56,6 +60,52 @@ pub(crate) async fn run(client: &Client, screen: Screen, json: bool) -> anyhow::
         screen.note(&clean_line(&place, MAX_LINE));
     }
     Ok(())
+}
+
+/// Lists the servers of the database.
+pub(crate) async fn replicas(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()> {
+    let replicas = client.replicas().await?.replicas;
+    if json {
+        return replicas.iter().try_for_each(|replica| screen.json(replica));
+    }
+    let now = SystemClock::new().now();
+    let heading = [
+        "SERVER", "ADDRESS", "VERSION", "UP", "RENEWED", "LINKS", "TURNS", "STATE",
+    ];
+    let mut table = Table::new(heading)
+        .whole(&[0])
+        .spare(&[2, 1])
+        .right(&[5, 6]);
+    let ids: Vec<_> = replicas.iter().map(|one| one.id.to_string()).collect();
+    for replica in &replicas {
+        table.row([
+            pick::beginning(&replica.id.to_string(), &ids).to_owned(),
+            replica.address.clone().unwrap_or_else(none),
+            replica.version.clone().unwrap_or_else(none),
+            duration(now.since(replica.since)),
+            replica.renewed_ms_ago.map_or_else(none, |ms| {
+                format!("{} ago", duration(Duration::from_millis(ms)))
+            }),
+            replica.links.to_string(),
+            replica.turns.to_string(),
+            state(replica, now),
+        ]);
+    }
+    screen.print(&table.show(screen.style(), screen.columns()))?;
+    Ok(())
+}
+
+fn none() -> String {
+    "–".to_owned()
+}
+
+/// The state of a server in words.
+fn state(replica: &ReplicaState, now: Timestamp) -> String {
+    let this = if replica.this { ", answers here" } else { "" };
+    match replica.draining_since {
+        None => format!("works{this}"),
+        Some(since) => format!("drains for {}{this}", duration(now.since(since))),
+    }
 }
 
 /// That the session used last does not work on the active runner, and where it works.
