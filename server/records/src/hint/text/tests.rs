@@ -1,4 +1,4 @@
-use shared_types::{CredentialId, OperationId, SessionId, UserId};
+use shared_types::{CredentialId, OperationId, RunnerId, SessionId, UserId};
 
 use super::*;
 
