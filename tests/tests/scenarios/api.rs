@@ -87,6 +87,8 @@ async fn every_good_answer_has_the_documented_shape() {
     let status = api.call("get", "/api/v1/status", "", None).await;
     assert_eq!(status["runners"], json!({ "online": 1, "away": 0 }));
     assert_eq!(status["replicas"][0]["this"], true, "{status}");
+    let servers = api.call("get", "/api/v1/replicas", "", None).await;
+    assert_eq!(servers["replicas"][0]["links"], 1, "{servers}");
     for path in ["context", "usage", "usage/turns"] {
         let path = format!("/api/v1/sessions/{{id}}/{path}");
         api.call("get", &path, &session, None).await;

@@ -3,6 +3,7 @@
 
 mod borrowed;
 mod peers;
+mod replicas;
 mod two_servers;
 
 use tests::{
