@@ -82,6 +82,14 @@ pub(super) struct Borrower {
 /// A borrowed link that is used: closed also if the task is dropped.
 struct InUse(LinkHandle);
 
+/// The way in which the use of a borrowed link ended.
+enum Used {
+    /// The link is over.
+    ToItsEnd,
+    /// Nobody follows the connection any more, and the search is over.
+    NoMore,
+}
+
 impl Borrower {
     /// Looks until nobody follows the connection any more, or the runner has linked here.
     pub(super) async fn run(self) {
@@ -97,11 +105,12 @@ impl Borrower {
                 Ok(LinkState::Elsewhere(link)) if link.address.is_some() => {
                     let began = Instant::now();
                     match self.borrow(&link).await {
-                        Ok(()) if began.elapsed() > USED_WELL_AFTER => {
+                        Ok(Used::NoMore) => return,
+                        Ok(Used::ToItsEnd) if began.elapsed() > USED_WELL_AFTER => {
                             failures = 0;
                             continue;
                         }
-                        Ok(()) => {}
+                        Ok(Used::ToItsEnd) => {}
                         Err(NotLent(why)) => {
                             tracing::debug!(runner.id = %self.runner, replica.id = %link.replica, why, "a link is not lent; trying again");
                         }
@@ -134,7 +143,7 @@ impl Borrower {
     }
 
     /// Uses the link until it is over or of no use.
-    async fn borrow(&self, link: &LinkHolder) -> Result<(), NotLent> {
+    async fn borrow(&self, link: &LinkHolder) -> Result<Used, NotLent> {
         let (outbound, orders) = mpsc::channel(ORDERS);
         let lent = timeout(LENT_WITHIN, self.holders.borrow(link, orders)).await;
         let mut answers = lent.map_err(|_| NotLent("it does not answer".to_owned()))??;
@@ -149,7 +158,7 @@ impl Borrower {
                 answer = answers.next() => answer,
                 () = sleep(IN_USE_CHECKED_EVERY) => {
                     if self.is_over().await {
-                        return Ok(());
+                        return Ok(Used::NoMore);
                     }
                     continue;
                 }
@@ -170,7 +179,7 @@ impl Borrower {
         }
         // Callers wait while the row is read again.
         self.tell(RunnerConnection::Linking).await;
-        Ok(())
+        Ok(Used::ToItsEnd)
     }
 
     async fn tell(&self, connection: RunnerConnection) {
