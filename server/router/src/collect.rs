@@ -30,7 +30,9 @@ use shared_link::server::Follow;
 use shared_sandbox::{
     Control, Controls, Input, Operation, OutputStream, Request, Retention, Running,
 };
-use shared_types::{Clock, Digest, Generation, OperationId, Refusal, RefusalCode, event::Place};
+use shared_types::{
+    Clock, Digest, Epoch, Generation, OperationId, Refusal, RefusalCode, event::Place,
+};
 use tokio::{
     sync::{OnceCell, Semaphore},
     task::JoinHandle,
@@ -143,14 +145,15 @@ impl Collected {
         }
     }
 
-    /// Its reader that may store the end.
-    pub(crate) fn claim(&self) -> OperationReader {
-        self.claim_from([0, 0])
+    /// Its reader that may store the end, and asks for it under this epoch.
+    pub(crate) fn claim(&self, epoch: Epoch) -> OperationReader {
+        OperationReader::claiming(Arc::clone(&self.board), epoch)
     }
 
-    /// The same, which reads stdout and stderr from these offsets on.
-    pub(crate) fn claim_from(&self, from: [u64; 2]) -> OperationReader {
-        OperationReader::claiming(Arc::clone(&self.board), from)
+    /// A reader for another replica, which reads stdout and stderr from these offsets on. It may store the end unless a
+    /// reader under this epoch or a newer one may: the other replica may collect the operation for no reader at all.
+    pub(crate) fn claim_if_free(&self, from: [u64; 2], epoch: Epoch) -> OperationReader {
+        OperationReader::claiming_if_free(Arc::clone(&self.board), from, epoch)
     }
 
     /// True if its runner cannot be reached.
@@ -217,7 +220,7 @@ impl Collectors {
             let placed = place(Arc::clone(&operation)).await?;
             let asked = Some(Arc::clone(&operation));
             let (begin, collected) = self.prepare(ports, operation.id, asked, &placed).await;
-            *first = Some(collected.claim());
+            *first = Some(collected.claim(operation.epoch));
             self.spawn(begin, &collected, placed.connection);
             Ok::<_, Refusal>(collected)
         };

@@ -261,8 +261,9 @@ impl Sandbox for SandboxRouter {
             let placed = self.placed(&operation).await?;
             return Ok(collect::alone(&self.ports(), operation, placed));
         }
+        let epoch = operation.epoch;
         let (collected, claimed) = self.collected(operation).await?;
-        let reading = claimed.unwrap_or_else(|| collected.claim());
+        let reading = claimed.unwrap_or_else(|| collected.claim(epoch));
         Ok(collected.running(reading))
     }
 

@@ -16,7 +16,7 @@ use std::{
 
 use bytes::Bytes;
 use shared_sandbox::{EndToken, OperationEvent, Outcome, OutputStream};
-use shared_types::{OperationId, Timestamp};
+use shared_types::{Epoch, OperationId, Timestamp};
 use tokio::{sync::watch, time::timeout};
 
 use crate::bounds::END_TAKEN_WITHIN;
@@ -56,9 +56,17 @@ pub(super) struct BoardStatus {
     /// Nothing more will be written here.
     pub(super) closed: bool,
     /// The reader that may store the end.
-    claim: Option<u64>,
+    claim: Option<Claim>,
     /// Claims so far.
     claims: u64,
+}
+
+/// The right of a reader to store the end.
+#[derive(Debug)]
+struct Claim {
+    number: u64,
+    /// The epoch of the operation's owner under which the reader asks.
+    epoch: Epoch,
 }
 
 /// The offsets of a stream that readers may rely on. They follow what the collector's task has kept
@@ -196,18 +204,23 @@ impl Board {
         let _ = self.settled.subscribe().wait_for(|settled| *settled).await;
     }
 
-    /// The claim of a reader, which takes the place of an earlier one.
-    pub(super) fn claim(&self) -> u64 {
+    /// The claim of a reader that asks under this epoch; it takes the place of an earlier one.
+    pub(super) fn claim(&self, epoch: Epoch) -> u64 {
+        self.lock().claim(epoch)
+    }
+
+    /// The same, unless another reader has a claim under this epoch or a newer one.
+    pub(super) fn claim_unless_claimed(&self, epoch: Epoch) -> Option<u64> {
         let mut known = self.lock();
-        known.claims += 1;
-        known.claim = Some(known.claims);
-        known.claims
+        let claimed = known.claim.as_ref();
+        let is_free = claimed.is_none_or(|before| before.epoch < epoch);
+        is_free.then(|| known.claim(epoch))
     }
 
     /// The reader with this claim has gone.
     pub(super) fn unclaim(&self, claim: u64) {
         let mut known = self.lock();
-        if known.claim == Some(claim) {
+        if known.is_claimed_by(claim) {
             known.claim = None;
             drop(known.offered.take());
         }
@@ -291,9 +304,21 @@ impl BoardStatus {
         !never_came && ((self.unkept && !self.closed) || (is_to_be_kept && !is_over))
     }
 
+    fn claim(&mut self, epoch: Epoch) -> u64 {
+        self.claims += 1;
+        let number = self.claims;
+        self.claim = Some(Claim { number, epoch });
+        number
+    }
+
+    fn is_claimed_by(&self, number: u64) -> bool {
+        let claim = self.claim.as_ref();
+        claim.is_some_and(|claim| claim.number == number)
+    }
+
     /// The end, if it waits for the reader with this claim.
     pub(super) fn take_offered(&mut self, claim: Option<u64>) -> Option<(Outcome, EndToken)> {
-        match claim.is_some() && claim == self.claim {
+        match claim.is_some_and(|claim| self.is_claimed_by(claim)) {
             true => self.offered.take(),
             false => None,
         }

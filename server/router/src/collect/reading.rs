@@ -5,7 +5,7 @@ use std::{fmt, mem::take, pin::Pin, sync::Arc};
 use async_trait::async_trait;
 use bytes::Bytes;
 use shared_sandbox::{EndToken, Events, OperationEvent, OutputStream};
-use shared_types::Timestamp;
+use shared_types::{Epoch, Timestamp};
 use tokio::sync::watch;
 
 use super::board::Board;
@@ -70,10 +70,18 @@ impl OperationReader {
     }
 
     /// The reader that may store the end; an earlier one may no more.
-    pub(super) fn claiming(board: Arc<Board>, from: [u64; 2]) -> Self {
-        let claim = board.claim();
-        let mut reading = Self::new(board, from);
+    pub(super) fn claiming(board: Arc<Board>, epoch: Epoch) -> Self {
+        let claim = board.claim(epoch);
+        let mut reading = Self::new(board, [0, 0]);
         reading.claim = Some(claim);
+        reading
+    }
+
+    /// A reader from these offsets on, which may store the end unless another one may.
+    pub(super) fn claiming_if_free(board: Arc<Board>, from: [u64; 2], epoch: Epoch) -> Self {
+        let claim = board.claim_unless_claimed(epoch);
+        let mut reading = Self::new(board, from);
+        reading.claim = claim;
         reading
     }
 

@@ -208,7 +208,7 @@ impl LentLink {
         let place = |_| async move { Ok(placed) };
         let collectors = &self.links.collectors;
         let (collected, _) = collectors.collect(&self.ports, operation, place).await?;
-        let running = collected.running(collected.claim_from(incoming.from));
+        let running = collected.running(collected.claim_if_free(incoming.from, incoming.epoch));
         Ok(Attached::Reader(running))
     }
 }
