@@ -2,6 +2,7 @@
 
 mod away;
 mod background;
+mod borrowed;
 mod collect;
 mod double;
 mod downloads;

@@ -1,6 +1,7 @@
 //! The doubles: a store in memory, and a runner's end of a link that a test plays by hand.
 
 mod outputs;
+mod peers;
 mod store;
 mod weather;
 
@@ -17,13 +18,17 @@ use shared_sandbox::{
     Outcome, OutputStream, Request, Running, Sandbox as _, StreamEnd,
 };
 use shared_types::{
-    Effect, Epoch, Incarnation, JournalId, OperationId, OperationKey, Owner, RunnerId, SandboxId,
-    SessionId, TenantId, Timestamp, clock::ManualClock, entropy::SeededEntropy,
+    Effect, Epoch, Incarnation, JournalId, OperationId, OperationKey, Owner, ReplicaId, RunnerId,
+    SandboxId, SessionId, TenantId, Timestamp, clock::ManualClock, entropy::SeededEntropy,
 };
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-pub(super) use self::{store::Store, weather::Weather};
+pub(super) use self::{
+    peers::{Peers, Way},
+    store::Store,
+    weather::Weather,
+};
 use crate::{
     SandboxRouter,
     links::{LinkEnd, LinkOptions, Links},
@@ -59,6 +64,12 @@ impl World {
     /// A server that is started again on the same store: it remembers nothing else.
     pub(super) fn restarted(&self) -> Self {
         Self::on(self.store.clone(), self.links.options().clone())
+    }
+
+    /// Another server on the same store.
+    pub(super) fn beside(&self, replica: u128) -> Self {
+        let store = self.store.at(ReplicaId::from_u128(replica));
+        Self::on(Arc::new(store), self.links.options().clone())
     }
 
     /// On a store whose callers this befalls.

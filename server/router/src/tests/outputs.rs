@@ -314,7 +314,7 @@ async fn ended_while_the_disk_was_full() -> (World, Runner, Link, String, Runnin
     let world = looks_soon();
     let (runner, link, id, mut running) = half_said_in(&world, Runner::new(1, "one")).await;
     let area = world.store.area();
-    eventually(|| area.kept_of(exec(10).id, OutputStream::Stdout).durable == 6).await;
+    eventually(|| area.kept_of(exec(10).id, OutputStream::Stdout).end() == 6).await;
     world.store.fill_the_disk();
     link.output(&id, 6, "world").await;
     assert_eq!(next(&mut running).await, stdout(6, "world"));

@@ -1,4 +1,4 @@
-//! A store in memory that keeps the ports' promises.
+//! A store in memory that keeps the ports' promises, for any number of servers.
 
 use server_records::*;
 use shared_link::server::*;
@@ -10,8 +10,8 @@ use std::{
 use async_trait::async_trait;
 use shared_sandbox::{Operation, Outcome, Request};
 use shared_types::{
-    Epoch, Generation, Incarnation, Isolation, OperationId, RunnerId, SandboxId, SandboxSpec,
-    Timestamp, UserId, clock::BootMoment, event::Choice,
+    Epoch, Generation, Incarnation, Isolation, OperationId, ReplicaId, RunnerId, SandboxId,
+    SandboxSpec, TenantId, Timestamp, UserId, clock::BootMoment, event::Choice,
 };
 
 use super::{
@@ -20,9 +20,10 @@ use super::{
     weather::{Calm, Weather},
 };
 
-/// A store in memory that keeps the ports' promises. Clones are the same store.
+/// A store in memory that keeps the ports' promises, as one server has it. Clones are the same store.
 #[derive(Clone)]
 pub(in crate::tests) struct Store {
+    replica: ReplicaId,
     rows: Arc<Mutex<Rows>>,
     area: Arc<Area>,
     weather: Arc<dyn Weather>,
@@ -35,6 +36,8 @@ pub(in crate::tests) struct Rows {
     pub(in crate::tests) told: Vec<String>,
     pub(in crate::tests) demanded: Isolation,
     runners: HashMap<RunnerId, (FleetRunner, Generation)>,
+    /// The servers that have their links.
+    holders: HashMap<RunnerId, ReplicaId>,
     seen: HashMap<RunnerId, KnownMemory>,
     pub(in crate::tests) intents: HashMap<OperationId, StoredIntent>,
     /// Operations for which nobody waits any more.
@@ -42,6 +45,8 @@ pub(in crate::tests) struct Rows {
     /// The epoch of every owner.
     pub(in crate::tests) epoch: Epoch,
     pub(in crate::tests) heard: u32,
+    /// How often a server has asked who has a link.
+    pub(in crate::tests) looked: u32,
     /// What whoever is heard of is answered.
     pub(in crate::tests) turned_away: Option<TurnedAway>,
     /// Outcomes that the router stored.
@@ -58,10 +63,51 @@ impl Store {
     /// One whose callers this befalls.
     pub(in crate::tests) fn under(weather: Arc<dyn Weather>) -> Self {
         Self {
+            replica: ReplicaId::from_u128(1),
             rows: Arc::default(),
             area: Arc::new(Area::under(Arc::clone(&weather))),
             weather,
         }
+    }
+
+    /// The same store as this server has it.
+    pub(in crate::tests) fn at(&self, replica: ReplicaId) -> Self {
+        self.at_under(replica, Arc::clone(&self.weather))
+    }
+
+    /// The same, and this befalls that server's callers.
+    pub(in crate::tests) fn at_under(&self, replica: ReplicaId, weather: Arc<dyn Weather>) -> Self {
+        Self {
+            replica,
+            rows: Arc::clone(&self.rows),
+            area: Arc::new(self.area.elsewhere(Arc::clone(&weather))),
+            weather,
+        }
+    }
+
+    /// The server whose store this is.
+    pub(in crate::tests) fn replica(&self) -> ReplicaId {
+        self.replica
+    }
+
+    /// The server that has the runner's link.
+    pub(in crate::tests) fn holder_of(&self, runner: RunnerId) -> Option<ReplicaId> {
+        self.rows().holders.get(&runner).copied()
+    }
+
+    /// The lease of a server has ended: it has no link any more.
+    pub(in crate::tests) fn end_lease(&self, replica: ReplicaId) {
+        let mut rows = self.rows();
+        let rows = &mut *rows;
+        rows.holders.retain(|runner, holder| {
+            if *holder == replica
+                && let Some((row, _)) = rows.runners.get_mut(runner)
+                && row.state == RunnerState::Online
+            {
+                row.state = RunnerState::Offline { since: Some(NOW) };
+            }
+            *holder != replica
+        });
     }
 
     pub(in crate::tests) fn rows(&self) -> MutexGuard<'_, Rows> {
@@ -282,7 +328,8 @@ impl Rows {
 
     /// Makes a link the runner's newest one. What the runner has forgotten can never be started any more,
     /// whichever journal links next.
-    fn claim(&mut self, who: &LinkIdentity, hello: &HelloFacts) -> Generation {
+    fn claim(&mut self, replica: ReplicaId, who: &LinkIdentity, hello: &HelloFacts) -> Generation {
+        self.holders.insert(who.runner, replica);
         let generation = self
             .runners
             .get(&who.runner)
@@ -353,6 +400,38 @@ impl Rows {
     fn is_newest(&self, runner: RunnerId, link: Generation) -> bool {
         let newest = self.runners.get(&runner);
         newest.is_some_and(|(_, newest)| *newest == link)
+    }
+
+    /// Whether this is the runner's link now.
+    fn holds(&self, runner: RunnerId, link: Generation) -> bool {
+        let newest = self.runners.get(&runner);
+        // No store hands out a generation that is above its own.
+        let is_newest = newest.is_some_and(|(_, newest)| *newest <= link);
+        is_newest && self.holders.contains_key(&runner)
+    }
+
+    fn link_state(&self, replica: ReplicaId, runner: RunnerId) -> LinkState {
+        let Some((row, generation)) = self.runners.get(&runner) else {
+            return LinkState::Absent;
+        };
+        if row.state == RunnerState::Revoked {
+            return LinkState::Barred(TurnedAway::Revoked);
+        }
+        let (Some(holder), Some(incarnation)) = (self.holders.get(&runner), &row.incarnation)
+        else {
+            return LinkState::Absent;
+        };
+        if *holder == replica {
+            return LinkState::Here(*generation);
+        }
+        LinkState::Elsewhere(LinkHolder {
+            replica: *holder,
+            address: Some(holder.to_string()),
+            tenant: TenantId::from_u128(1),
+            runner,
+            generation: *generation,
+            incarnation: incarnation.clone(),
+        })
     }
 
     fn verdict(&self, id: OperationId, area: &Area) -> ReconcileVerdict {
@@ -465,7 +544,7 @@ impl LinkRows for Store {
 
     async fn claim(&self, who: &LinkIdentity, hello: &HelloFacts) -> Result<Generation, PortError> {
         self.weather.before().await?;
-        let generation = self.rows().claim(who, hello);
+        let generation = self.rows().claim(self.replica, who, hello);
         self.weather.after().await?;
         Ok(generation)
     }
@@ -486,7 +565,9 @@ impl LinkRows for Store {
         let mut rows = self.rows();
         rows.heard += 1;
         rows.accepted(who.runner, heard.generation, heard.accepted);
+        let holds = rows.holds(who.runner, heard.generation);
         rows.turned_away
+            .or_else(|| (!holds).then_some(TurnedAway::Older))
     }
 
     async fn ended(&self, who: &LinkIdentity, generation: Generation, accepted: u64) {
@@ -495,15 +576,23 @@ impl LinkRows for Store {
         }
         let mut rows = self.rows();
         rows.accepted(who.runner, generation, accepted);
-        if let Some((row, current)) = rows.runners.get_mut(&who.runner)
-            && *current == generation
-        {
-            row.state = RunnerState::Offline { since: Some(NOW) };
+        if rows.is_newest(who.runner, generation) {
+            rows.holders.remove(&who.runner);
+            if let Some((row, _)) = rows.runners.get_mut(&who.runner) {
+                row.state = RunnerState::Offline { since: Some(NOW) };
+            }
         }
     }
 
-    async fn holder(&self, _runner: RunnerId) -> Result<LinkState, PortError> {
-        Ok(LinkState::Absent)
+    async fn holder(&self, runner: RunnerId) -> Result<LinkState, PortError> {
+        self.weather.before().await?;
+        let state = {
+            let mut rows = self.rows();
+            rows.looked += 1;
+            rows.link_state(self.replica, runner)
+        };
+        self.weather.after().await?;
+        Ok(state)
     }
 
     async fn verdicts(

@@ -20,7 +20,7 @@ impl World {
 
     /// The runner need not keep a stream below this offset.
     pub(crate) fn commit_to_host(&mut self, id: OperationId, stream: OutputStream, up_to: u64) {
-        let durable = self.store.area().kept_of(id, stream).durable;
+        let durable = self.store.area().kept_of(id, stream).end();
         let confirmed = self.confirmed.get(&(id, stream)).copied().unwrap_or(0);
         let enough = durable.max(confirmed);
         assert!(
@@ -48,7 +48,7 @@ impl World {
             return;
         }
         for (stream, end) in ends(&record) {
-            let durable = self.store.area().kept_of(id, stream).durable;
+            let durable = self.store.area().kept_of(id, stream).end();
             assert_eq!(
                 durable, end,
                 "{id} is forgotten before its {stream} is durable"
