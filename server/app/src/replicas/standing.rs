@@ -127,7 +127,7 @@ impl Standing {
 
 #[cfg(test)]
 mod tests {
-    use shared_types::ManualClock;
+    use shared_types::clock::ManualClock;
 
     use super::*;
 

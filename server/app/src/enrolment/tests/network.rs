@@ -316,10 +316,11 @@ async fn other_server(fixture: &Fixture) -> Enrolment {
         id: ReplicaId::generate(&*inner.clock, &*inner.entropy),
         place: "elsewhere".to_owned(),
         address: None,
+        version: "1.2.3".to_owned(),
         identity: Digest::of(&keys.identity.public()),
         challenge_salt: salt.into(),
     };
-    let renewed = inner.store.renew_replica(&this, inner.clock.now()).await;
+    let renewed = inner.store.renew_replica(&this, None, inner.clock.now()).await;
     renewed.expect("it answers");
     Enrolment::new(
         inner.store.clone(),
