@@ -47,6 +47,9 @@ const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 /// The wait for the start of a command, before the client notes that it waits.
 const STARTS_WITHIN: Duration = Duration::from_secs(1);
 
+/// A runner that is away for less is not told of: its link has gone to another server, or a network was gone for a moment.
+const AWAY_TOLD_AFTER: Duration = Duration::from_secs(3);
+
 /// The status with which the server refuses what an operation cannot take.
 const UNPROCESSABLE: u16 = 422;
 
@@ -88,6 +91,8 @@ pub(crate) async fn run(
         starting: io::stderr()
             .is_terminal()
             .then(|| Box::pin(sleep(STARTS_WITHIN)) as Wait),
+        away: None,
+        is_away_told: false,
         operation: None,
         raw: None,
     };
@@ -123,6 +128,10 @@ struct Remote {
     leaving: Option<Wait>,
     /// Ends where a person waits for the start.
     starting: Option<Wait>,
+    /// Ends where the runner has been away for a while.
+    away: Option<Wait>,
+    /// A person knows that the runner is away.
+    is_away_told: bool,
     operation: Option<(OperationId, String)>,
     /// Declared last: the terminal is restored after everything else.
     raw: Option<RawMode>,
@@ -137,6 +146,8 @@ enum ExecEvent {
     Signal(Signalled),
     Came(Came),
     StartsLate,
+    /// The runner has been away for a while.
+    StaysAway,
     /// A person wants to leave, and nothing stands against it any more.
     Leaves,
 }
@@ -181,6 +192,7 @@ impl Remote {
             came = came(&mut self.asked) => ExecEvent::Came(came),
             () = end_of(&mut self.leaving) => ExecEvent::Leaves,
             () = end_of(&mut self.starting) => ExecEvent::StartsLate,
+            () = end_of(&mut self.away) => ExecEvent::StaysAway,
             key = typing::key(&mut self.typing, &self.controls) => ExecEvent::Typed(key),
             heard = heard(&mut self.attach, &self.printer) => heard,
         }
@@ -197,6 +209,13 @@ impl Remote {
                 self.starting = None;
                 self.notes
                     .say("it has not started yet; waiting for its runner");
+            }
+            ExecEvent::StaysAway => {
+                (self.away, self.is_away_told) = (None, true);
+                self.notes.say(&format!(
+                    "runner {} cannot be reached; its commands go on, and so does this",
+                    self.runner()
+                ));
             }
             ExecEvent::Came(Came::Late) => self
                 .notes
@@ -243,11 +262,17 @@ impl Remote {
                     to - from
                 ));
             }
-            Attached::Unreachable { .. } => self.notes.say(&format!(
-                "runner {} cannot be reached; its commands go on, and so does this",
-                self.runner()
-            )),
-            Attached::Reachable => self.notes.say(&format!("runner {} is back", self.runner())),
+            Attached::Unreachable { .. } => {
+                if self.away.is_none() && !self.is_away_told {
+                    self.away = Some(Box::pin(sleep(AWAY_TOLD_AFTER)));
+                }
+            }
+            Attached::Reachable => {
+                self.away = None;
+                if std::mem::take(&mut self.is_away_told) {
+                    self.notes.say(&format!("runner {} is back", self.runner()));
+                }
+            }
             Attached::InputTaken { .. } => {}
             Attached::InputWanted { from } => {
                 bail!(

@@ -17,7 +17,6 @@ mod gate;
 mod handle;
 mod lent;
 mod link;
-mod refused_versions;
 mod registry;
 mod reports;
 mod seal;
@@ -45,6 +44,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use self::figures::FleetFigures;
 pub use self::{
     asks::ModelAnswer,
     borrowed::{LentAnswer, LinkHolders, NotLent},
@@ -52,7 +52,6 @@ pub use self::{
     lent::LentLink,
     seal::LinkSealer,
 };
-use self::{figures::FleetFigures, refused_versions::RefusedVersions};
 pub(crate) use self::{
     handle::{LinkGone, LinkHandle, OutputReader},
     registry::RunnerConnection,
@@ -185,7 +184,6 @@ struct LinkServices {
     /// Links that are being served.
     links: AtomicU32,
     figures: FleetFigures,
-    refused_versions: RefusedVersions,
     /// The way to other replicas, if there can be any.
     holders: OnceLock<Arc<dyn LinkHolders>>,
 }
@@ -218,7 +216,6 @@ impl Links {
                 shutdown,
                 links: AtomicU32::new(0),
                 figures: FleetFigures::default(),
-                refused_versions: RefusedVersions::default(),
                 holders: OnceLock::new(),
             }),
             collectors: Collectors::new(),
@@ -242,7 +239,6 @@ impl Links {
             runner.name = %identity.name,
             link.generation = tracing::field::Empty
         );
-        self.serving.refused_versions.forget(identity.runner);
         match self.spawn(span, identity, hello, inbound, outbound).await {
             Ok(end) => end,
             Err(error) => LinkEnd::Failed(error.to_string()),
@@ -266,17 +262,6 @@ impl Links {
     /// The figures that a runner reported last, if it is linked to this process.
     pub fn figures(&self, runner: RunnerId) -> Option<Figures> {
         self.serving.figures.of(runner)
-    }
-
-    /// Notes that a link of this runner was refused because of its version of the protocol. The runner has shown an
-    /// access token.
-    pub fn version_refused(&self, runner: RunnerId, version: u32) {
-        self.serving.refused_versions.add(runner, version);
-    }
-
-    /// The version for which the runner's last link was refused, until it is let in.
-    pub fn refused_version(&self, runner: RunnerId) -> Option<u32> {
-        self.serving.refused_versions.version(runner)
     }
 
     /// Brings the metrics of the linked runners up to date.
@@ -311,7 +296,6 @@ impl Links {
     /// The revocation is committed before this is called.
     pub async fn revoke(&self, runner: RunnerId) {
         self.registry.revoke(runner).await;
-        self.serving.refused_versions.forget(runner);
     }
 
     /// Ends the runner's link and turns it away from now on. Its operations are not lost before the runner is revoked.
