@@ -16,7 +16,7 @@ use server_records::{Hint, HintBatch};
 use server_router::links::Links;
 use server_store::{OtherReplica, Renewed, Store, ThisReplica};
 use shared_telemetry::server::{REPLICAS, REPLICAS_TAKEN_OVER};
-use shared_types::{Clock, Digest, ReplicaId};
+use shared_types::{Clock, Digest, ReplicaId, Timestamp};
 use tokio::time::{sleep, sleep_until, timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -50,6 +50,7 @@ pub(crate) struct Replicas {
     store: Store,
     clock: Arc<dyn Clock>,
     replica: ThisReplica,
+    started_at: Timestamp,
     standing: Standing,
     listeners: Listeners,
     links: Links,
@@ -115,6 +116,7 @@ impl Replicas {
             store: parts.store.clone(),
             clock: parts.clock.clone(),
             replica: this,
+            started_at: parts.clock.now(),
             standing: standing.clone(),
             listeners,
             links: links.clone(),
@@ -169,14 +171,14 @@ impl Replicas {
     }
 
     async fn look(&self, seen: &mut Option<ReplicaSightings>) -> Result<(), AppError> {
-        let (now, began_at) = (self.clock.now(), self.clock.monotonic());
+        let began_at = self.clock.monotonic();
         let drains = self.standing.draining_since();
-        let renewed = self.store.renew_replica(&self.replica, drains, now).await?;
+        let renewed = self.store.renew_replica(&self.replica, drains, self.started_at);
         let Renewed {
             others,
             was_gone,
             draining_since,
-        } = renewed;
+        } = renewed.await?;
         if was_gone {
             tracing::warn!(
                 "other servers have held this one for dead; its turns are looked at again"

@@ -180,8 +180,7 @@ impl Store {
         })
     }
 
-    /// Renews the replica's row. If the row was removed, inserts it again, with `draining_since` as the replica knows
-    /// it.
+    /// Renews the replica's row. If the row was removed, inserts it again, with the times as the replica knows them.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -189,11 +188,11 @@ impl Store {
         &self,
         replica: &ThisReplica,
         draining_since: Option<Timestamp>,
-        now: Timestamp,
+        started_at: Timestamp,
     ) -> Result<Renewed, StoreError> {
         retried!({
             let mut tx = self.write_any(WHY).await?;
-            let row = renew(&mut tx, replica, draining_since, now).await?;
+            let row = renew(&mut tx, replica, draining_since, started_at).await?;
             let others = query_as("SELECT id, renewals FROM replicas WHERE id <> $1 ORDER BY id")
                 .bind(replica.id.to_string())
                 .fetch_all(&mut tx)
@@ -283,7 +282,7 @@ async fn renew(
     tx: &mut Connection,
     replica: &ThisReplica,
     draining_since: Option<Timestamp>,
-    now: Timestamp,
+    started_at: Timestamp,
 ) -> Result<Row, StoreError> {
     let row = query(
         "INSERT INTO replicas (id, place, address, version, draining_since, started_at, identity, challenge_salt)
@@ -296,7 +295,7 @@ async fn renew(
     .bind(replica.address.clone())
     .bind(&replica.version)
     .bind(draining_since.map(Timestamp::as_micros))
-    .bind(now.as_micros())
+    .bind(started_at.as_micros())
     .bind(replica.identity.to_string())
     .bind(replica.challenge_salt.to_string())
     .fetch_one(tx)
