@@ -1,5 +1,9 @@
 //! Compiles the .proto files with protox, so that no `protoc` need be installed.
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "cargo tells a build script its folder in the environment"
+)]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed=proto");
     let files = protox::compile(

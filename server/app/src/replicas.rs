@@ -173,7 +173,9 @@ impl Replicas {
     async fn look(&self, seen: &mut Option<ReplicaSightings>) -> Result<(), AppError> {
         let began_at = self.clock.monotonic();
         let drains = self.standing.draining_since();
-        let renewed = self.store.renew_replica(&self.replica, drains, self.started_at);
+        let renewed = self
+            .store
+            .renew_replica(&self.replica, drains, self.started_at);
         let Renewed {
             others,
             was_gone,

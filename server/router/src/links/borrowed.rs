@@ -167,9 +167,10 @@ impl Borrower {
                 Some(LentAnswer::Frame(frame)) => {
                     link.0.with(|open| open.frame(frame, Duration::ZERO))
                 }
-                Some(LentAnswer::Superseded(id)) => {
-                    link.0.with(|open| Ok(open.machine.superseded(id)))
-                }
+                Some(LentAnswer::Superseded(id)) => link.0.with(|open| {
+                    open.machine.superseded(id);
+                    Ok(())
+                }),
                 None => break,
             };
             if let Ok(Err(over)) = heard {

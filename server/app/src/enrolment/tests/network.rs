@@ -320,7 +320,10 @@ async fn other_server(fixture: &Fixture) -> Enrolment {
         identity: Digest::of(&keys.identity.public()),
         challenge_salt: salt.into(),
     };
-    let renewed = inner.store.renew_replica(&this, None, inner.clock.now()).await;
+    let renewed = inner
+        .store
+        .renew_replica(&this, None, inner.clock.now())
+        .await;
     renewed.expect("it answers");
     Enrolment::new(
         inner.store.clone(),
