@@ -9,7 +9,7 @@ use shared_types::{
 };
 
 use crate::{
-    LogError, TurnError,
+    Carried, LogError, TurnError, TurnWork,
     testing::{Fault, Happened, Reply, World, content, ends, written},
 };
 
@@ -152,4 +152,26 @@ async fn what_nobody_could_be_asked_to_stop_is_not_told_as_not_run() {
     assert_eq!(world.run().await, Ok(TurnOutcome::Cancelled));
     let (outcome, text) = world.only_call();
     assert_eq!(outcome, CallOutcome::Unknown, "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_is_let_go_of_before_the_model_is_asked_and_its_next_worker_carries_it_on() {
+    let world = World::new(
+        [Reply::calls("I look.", [READ]), Reply::says("done")],
+        [ends(content("x"))],
+    );
+    let engine = world.engine();
+    let carry = async || {
+        let (ports, claim) = (world.ports(), world.claim());
+        engine.run_turn(&ports, claim, world.cancel.clone()).await
+    };
+    engine.work.send_replace(TurnWork::LetsGo);
+    assert_eq!(carry().await, Ok(Carried::LetGo));
+    assert_eq!(world.model.requests(), []);
+    engine.work.send_replace(TurnWork::All);
+    assert_eq!(carry().await, Ok(Carried::Ended(TurnOutcome::Completed)));
+    assert_eq!(world.model.requests().len(), 2);
+    world.cancel.cancel();
+    engine.work.send_replace(TurnWork::LetsGo);
+    assert_eq!(carry().await, Ok(Carried::Ended(TurnOutcome::Completed)));
 }
