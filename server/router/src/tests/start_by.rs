@@ -21,13 +21,19 @@ async fn sent_and_cut_off() -> (World, Runner, Running) {
     (world, runner, running)
 }
 
-/// Once its runner is back and knows nothing of it, it is over.
-async fn never_starts(world: &World, runner: &Runner, running: &mut Running) {
+/// Once its runner is back and knows nothing of it, it is over. `fenced`: once the runner has promised not to start it.
+async fn never_starts(world: &World, runner: &Runner, running: &mut Running, fenced: bool) {
     let mut link = world.link(runner).await;
     let frame = link.operation().await;
     assert_eq!(frame.request, None, "it may only be attached to");
     link.refuse(&frame.operation, v1::refusal::Code::NotFound)
         .await;
+    if fenced {
+        let answer = v1::cancel_answer::Answer::NeverStarted;
+        assert_eq!(link.cancel().await.operation, frame.operation);
+        assert_eq!(world.store.outcome(&exec(10)), None, "it may still start");
+        link.answer_cancel(&frame.operation, answer).await;
+    }
     assert_eq!(next(running).await, OperationEvent::Reachable);
     assert_ends_with(running, RefusalCode::Expired).await;
 }
@@ -36,7 +42,7 @@ async fn never_starts(world: &World, runner: &Runner, running: &mut Running) {
 async fn an_operation_whose_time_to_start_has_passed_is_never_started() {
     let (world, runner, mut running) = sent_and_cut_off().await;
     world.clock.advance(Duration::from_secs(61));
-    never_starts(&world, &runner, &mut running).await;
+    never_starts(&world, &runner, &mut running, false).await;
     assert!(world.store.outcome(&exec(10)).is_some());
 }
 
@@ -72,15 +78,16 @@ async fn no_wall_clock_moves_the_time_to_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_placed_in_another_boot_of_the_server_or_by_an_earlier_release_is_not_started() {
+async fn what_another_server_has_placed_or_an_earlier_release_is_not_started() {
     let another = Some(BootMoment {
         boot: "another".to_owned(),
         at: Duration::MAX,
     });
-    for start_by in [another, None] {
+    // Another server may be about to send it, and an earlier release is no more.
+    for (start_by, fenced) in [(another, true), (None, false)] {
         let (world, runner, mut running) = sent_and_cut_off().await;
         world.store.starts_by(&exec(10), start_by);
-        never_starts(&world, &runner, &mut running).await;
+        never_starts(&world, &runner, &mut running, fenced).await;
     }
 }
 

@@ -13,7 +13,8 @@
 //!   list it when it links has forgotten it, and it is lost with the claim of that link.
 //!
 //! A runner without room is sent the same operation again until the time to start has passed. If the runner
-//! does not know an operation that no caller will send any more, it is asked to fence it.
+//! does not know an operation that no caller will send any more, it is asked to fence it. So it is if the time to start
+//! is on the clock of another host: the server there may be about to send it.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -99,6 +100,8 @@ pub struct Follow {
     /// It is known to have begun, for an earlier reader.
     has_begun: bool,
     told_unreachable: bool,
+    /// The epoch of the last frame that asked for the operation.
+    sent_epoch: Epoch,
     /// The epoch that was too old, as the runner says, until the intent is read again.
     stale: Option<(Epoch, Refusal)>,
     /// The number of times that the epoch was too old over this link.
@@ -138,6 +141,8 @@ enum SentFrame {
     Request,
     /// No request, because the time to start has passed.
     TooLate,
+    /// No request, because the time to start is on the clock of another host.
+    TooLateHere,
     /// No request.
     Nothing,
 }
@@ -161,6 +166,7 @@ impl Follow {
             told_accepted: false,
             has_begun: false,
             told_unreachable: false,
+            sent_epoch: Epoch(0),
             stale: None,
             stales: 0,
             no_room: None,
@@ -351,13 +357,33 @@ impl Follow {
             traceparent: self.traceparent(),
             consent: asked.map(|asked| wire::consent(asked.consent)),
         };
+        let start_by = intent.start_by.as_ref();
         let sent = match (asked, left.is_zero()) {
             (Some(_), _) => SentFrame::Request,
+            (None, true) if start_by.is_some_and(|by| by.boot != now.boot) => {
+                SentFrame::TooLateHere
+            }
             (None, true) => SentFrame::TooLate,
             (None, false) => SentFrame::Nothing,
         };
+        self.sent_epoch = self.epoch();
         if let Phase::Attaching = self.phase {
             self.phase = Phase::Reading(sent);
+        }
+        frame
+    }
+
+    /// The same for the replica that lends the link. The request also goes where it may not start, because that replica
+    /// keeps the output by it: then no time is left to start.
+    pub fn frame_for_holder(&mut self, from: [u64; 2], now: &BootMoment) -> v1::Operation {
+        let mut frame = self.frame(from, now);
+        let asked = self.asked.as_ref();
+        if frame.request.is_none()
+            && let Some(asked) = asked.filter(|asked| asked.epoch >= self.intent.epoch)
+        {
+            frame.run_for_ms = milliseconds(asked.limits.run_for);
+            frame.request = Some(wire::request(&asked.request));
+            frame.consent = Some(wire::consent(asked.consent));
         }
         frame
     }
@@ -395,7 +421,13 @@ impl Follow {
     pub fn fenced(&mut self, never_starts: bool) {
         if let Phase::Fencing = self.phase {
             self.phase = match never_starts {
-                true => Phase::Settling(Outcome::Refused(never_started())),
+                true if self.intent.closed || self.intent.cancel_requested => {
+                    Phase::Settling(Outcome::Refused(never_started()))
+                }
+                true => {
+                    let why = self.no_room.take().unwrap_or_else(expired);
+                    Phase::Settling(Outcome::Refused(why))
+                }
                 // The next link settles what this one does not answer.
                 false => Phase::Connecting,
             };
@@ -497,7 +529,8 @@ impl Follow {
         self.phase = match (refusal.code, for_now) {
             // These speak of this attempt to read, not of the operation: it may be running.
             (StaleEpoch, _) => {
-                self.stale = Some((self.epoch(), refusal));
+                // A newer one may have asked since.
+                self.stale = Some((self.sent_epoch, refusal));
                 self.stales += 1;
                 Phase::Finding
             }
@@ -527,7 +560,8 @@ impl Follow {
 
     /// The runner does not know the operation, and was not sent its request.
     fn unknown_there(&mut self, sent: SentFrame) -> Phase {
-        if self.intent.closed || self.intent.cancel_requested {
+        let is_given_up = self.intent.closed || self.intent.cancel_requested;
+        if is_given_up || sent == SentFrame::TooLateHere {
             return Phase::Fencing;
         }
         if sent == SentFrame::TooLate {
