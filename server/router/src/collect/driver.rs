@@ -20,11 +20,11 @@ use shared_telemetry::server::OPERATION_START_DURATION;
 use shared_types::{Generation, OperationId, Refusal, RefusalCode, human::duration};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::{Instant, sleep, sleep_until, timeout},
+    time::{Instant, sleep, sleep_until},
 };
 
 use super::{
-    Ports,
+    Ports, asks_for_all,
     audience::Audience,
     controls::{ControlRequests, RemoteControls, ReplySender},
     keeping::Keeping,
@@ -65,6 +65,8 @@ pub(super) struct CollectDriver {
     audience: Audience,
     /// The link that the machine knows of, and our key as a reader on it.
     link: Option<(LinkHandle, u64)>,
+    /// The operation was asked for over that link.
+    is_attached: bool,
     wishes: ControlRequests,
     waiters: Waiters,
     /// Its end is stored.
@@ -73,6 +75,8 @@ pub(super) struct CollectDriver {
     is_remembered: bool,
     /// The last link was borrowed: its holder has kept the output.
     was_kept_elsewhere: bool,
+    /// The operation was asked for over a borrowed link the last time.
+    was_asked_by_holder: bool,
     /// The time when readers look for the last output again, which its holder keeps.
     look_again_at: Option<Instant>,
     /// The link over which it is sent first, and the time when its intent was committed; until its runner has it.
@@ -150,11 +154,13 @@ impl CollectDriver {
             look_while_away_at: Instant::now() + LOOK_WHILE_AWAY_EVERY,
             audience: begin.audience,
             link: None,
+            is_attached: false,
             wishes: begin.wishes,
             waiters: Waiters::default(),
             is_stored: false,
             is_remembered: false,
             was_kept_elsewhere: false,
+            was_asked_by_holder: false,
             look_again_at: None,
             placed: begin.fresh.map(|link| (link, Instant::now())),
             again: Again {
@@ -321,7 +327,9 @@ impl CollectDriver {
             RunnerConnection::Online(link) => !link.is_borrowed(),
             _ => return false,
         };
-        is_here && std::mem::replace(&mut self.was_kept_elsewhere, false)
+        is_here
+            && !self.keeping.is_left_to_the_reader()
+            && std::mem::replace(&mut self.was_kept_elsewhere, false)
     }
 
     /// True if another replica holds the runner's link.
@@ -387,10 +395,12 @@ impl CollectDriver {
         }
     }
 
-    /// Lets the replica that holds the link go on: it has left the end to this one.
+    /// Lets the replica that holds the link go on: it has left the end to this one. A holder that was not asked for the
+    /// operation may have yet to keep its output.
     async fn tell_holder_of_end(&mut self) {
         if let Some((link, _)) = self.link.clone()
             && link.is_borrowed()
+            && self.is_attached
             && !self.keeping.is_left_to_the_reader()
         {
             // If it does not arrive, the holder finds the end where it is stored.
@@ -399,26 +409,36 @@ impl CollectDriver {
     }
 
     /// Waits until readers find all of the output where the holder of the link keeps it; returns false if the link ends
-    /// before. A holder that is slow keeps it all the same.
+    /// before. A holder that is slow keeps it all the same: only readers that are to have all of it wait for that.
     async fn is_kept_by_the_holder(&mut self) -> bool {
         let Some((link, _)) = self.link.clone() else {
             return false;
         };
         let (outputs, id) = (self.ports.operations.outputs(), self.machine.id());
-        let ends = self.machine.came();
-        let kept = async {
-            while !is_kept_to(&*outputs, id, ends).await {
-                sleep(LOOK_AGAIN_AFTER).await;
+        let [stdout, stderr] = self.machine.came();
+        let is_whole = self.machine.request().is_some_and(asks_for_all);
+        let (until, mut pauses) = (
+            Instant::now() + KEPT_AT_LAST_WITHIN,
+            room_pauses(&self.ports),
+        );
+        loop {
+            // Bytes that never come count as well, so they are not read.
+            let kept = outputs.resume(id).await;
+            if kept.is_ok_and(|kept| kept[0] >= stdout && kept[1] >= stderr) {
+                return true;
             }
-        };
-        tokio::select! {
-            kept = timeout(KEPT_AT_LAST_WITHIN, kept) => {
-                if kept.is_err() {
+            let pause = match (Instant::now() < until, is_whole) {
+                (true, _) => LOOK_AGAIN_AFTER,
+                (false, true) => pauses.next(),
+                (false, false) => {
                     tracing::debug!(operation.id = %id, "the end of the output is not seen yet; the holder of the link keeps it");
+                    return true;
                 }
-                true
+            };
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = link.over() => return false,
             }
-            () = link.over() => false,
         }
     }
 
@@ -552,7 +572,7 @@ impl CollectDriver {
         }
     }
 
-    /// Answers the callers whose control the holder of the link may have passed on, or not. A holder gives controls ids of
+    /// Answers the callers whose control the holder of a link may have passed on, or not. A holder gives controls ids of
     /// its own, so the runner would not know a second one for the same.
     fn give_up_controls(&mut self) {
         for key in self.machine.give_up_sent_controls() {
@@ -601,8 +621,12 @@ impl CollectDriver {
             (RunnerConnection::Online(link), Some((same, key))) if same.is(link) => {
                 Some((same, key))
             }
-            (RunnerConnection::Online(link), _) => Some((link.clone(), link.reader())),
+            (RunnerConnection::Online(link), _) => {
+                self.is_attached = false;
+                Some((link.clone(), link.reader()))
+            }
             (_, before) => {
+                self.is_attached = false;
                 if before.is_some() {
                     self.look_while_away_at = Instant::now() + LOOK_WHILE_AWAY_EVERY;
                 }
@@ -664,14 +688,23 @@ impl CollectDriver {
                 if link.has_let_go_of(id) {
                     self.machine.begun_before();
                 }
+                let by_holder = link.is_borrowed();
+                if std::mem::replace(&mut self.was_asked_by_holder, by_holder) || by_holder {
+                    self.give_up_controls();
+                }
+                let (link, _) = self.link.as_ref().ok_or(LinkGone)?;
                 let clock = &self.ports.clock;
                 if self.machine.sends_request(&clock.boot_moment()) {
                     let sandbox = self.machine.sandbox();
                     link.prepare(sandbox, &*self.ports.operations).await?;
                 }
                 let machine = &mut self.machine;
-                let frame = || machine.frame(offsets, &clock.boot_moment());
+                let frame = || match by_holder {
+                    true => machine.frame_for_holder(offsets, &clock.boot_moment()),
+                    false => machine.frame(offsets, &clock.boot_moment()),
+                };
                 link.attach(id, frame, reader).await?;
+                self.is_attached = true;
                 self.machine.attached();
             }
         }

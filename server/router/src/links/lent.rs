@@ -140,11 +140,10 @@ impl LentLink {
             return;
         }
         let found = self.ports.operations.find(operation).await;
-        let ended = found
-            .ok()
-            .flatten()
-            .filter(|intent| intent.outcome.is_some() && intent.place.runner == self.runner);
-        if ended.is_some() {
+        let ended = found.ok().flatten();
+        let ended = ended.filter(|intent| intent.place.runner == self.runner);
+        // Output of a call that goes on may have yet to be kept.
+        if ended.is_some_and(|intent| intent.outcome.is_some() && intent.closed) {
             // If it does not arrive, the verdict on the next inventory repeats it.
             let _ = self.link.forget(operation).await;
         }
@@ -169,7 +168,8 @@ impl LentLink {
             return Err(conflict());
         }
         let Some(request) = incoming.request else {
-            let collected = self.links.collectors.read(&self.ports, id).await;
+            // Its output is collected also if its end is stored: the other replica lacks some of it.
+            let collected = self.links.collectors.attach(&self.ports, id).await;
             let collected = collected.ok().flatten().ok_or_else(unreadable)?;
             let running = collected.running(collected.read(incoming.from));
             return Ok(Attached::Reader(running));
@@ -178,7 +178,10 @@ impl LentLink {
             return Err(stale());
         }
         // Both ends may be on hosts of their own, and so be their clocks since the boot: what travels is the rest.
-        intent.start_by = Some(self.ports.clock.boot_moment().after(incoming.start_within));
+        if !incoming.start_within.is_zero() {
+            let start_by = self.ports.clock.boot_moment().after(incoming.start_within);
+            intent.start_by = Some(start_by);
+        }
         let operation = Arc::new(Operation {
             id,
             owner: incoming.owner,

@@ -349,6 +349,26 @@ async fn a_signal_that_was_sent_when_the_call_was_cut_is_not_known_to_be_done_an
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_signal_that_was_sent_is_not_sent_again_when_the_link_moves_to_or_from_its_server() {
+    for from_holder in [true, false] {
+        let mut two = Two::start().await;
+        let asks = if from_holder { &two.holder } else { &two.other };
+        let (running, _) = asks.begin(&mut two.link, exec(10)).await;
+        let signalled = running.controls.control(Control::Signal(Signal::Interrupt));
+        let (signalled, ()) = tokio::join!(signalled, async {
+            signal(&mut two.link).await;
+            two.move_link(&exec(10)).await;
+            let again = two.link.operation().await.operation;
+            two.link.accept(&again).await;
+        });
+        let refusal = signalled.expect_err("it is not known");
+        assert!(refusal.message.contains("not known"), "{refusal}");
+        let again = timeout(Duration::from_secs(5), signal(&mut two.link)).await;
+        assert!(again.is_err(), "it was sent again: {again:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_signal_that_waits_for_a_way_is_sent_once_over_the_next_call() {
     let mut two = Two::start().await;
     let (mut running, id) = two.begin(exec(10)).await;
@@ -415,6 +435,63 @@ async fn what_the_first_server_had_not_kept_comes_again_over_the_moved_link() {
         next_of(&mut running).await,
         OperationEvent::Ended(exited(11))
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_nowhere_comes_once_to_its_reader_when_the_link_moves() {
+    let mut two = Two::start().await;
+    let (mut running, id) = two.begin(unkept(10)).await;
+    two.link.output(&id, 0, "ab").await;
+    assert_eq!(next(&mut running).await, stdout(0, "ab"));
+    two.move_link(&unkept(10)).await;
+    assert_eq!(two.link.operation().await.stdout_from, 2);
+    two.link.accept(&id).await;
+    two.link.output(&id, 2, "cd").await;
+    two.link.exit(&id, 4).await;
+    assert_eq!(told_to_the_end(&mut running, 2, exited(4)).await, b"cd");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_nowhere_is_not_kept_by_the_holder_once_its_time_to_start_is_over() {
+    let mut two = Two::start().await;
+    let (mut running, id) = two.begin(unkept(10)).await;
+    two.link.output(&id, 0, "ab").await;
+    assert_eq!(next(&mut running).await, stdout(0, "ab"));
+    for world in [&two.holder, &two.other] {
+        world.clock.advance(Duration::from_secs(61));
+    }
+    two.peers.cut();
+    let again = two.link.operation().await;
+    assert_eq!(again.request, None, "it is not started again");
+    two.link.accept(&id).await;
+    two.link.output(&id, 0, "abcd").await;
+    two.link.exit(&id, 4).await;
+    assert_eq!(told_to_the_end(&mut running, 2, exited(4)).await, b"cd");
+    let area = two.holder.store.area();
+    assert_eq!(area.kept_of(exec(10).id, OutputStream::Stdout).end(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_is_to_have_all_waits_for_a_holder_that_cannot_keep_it_now() {
+    let mut two = Two::start().await;
+    let whole = with(10, |exec| exec.retention = Retention::All);
+    let (running, id) = two.begin(whole.clone()).await;
+    drop(running);
+    two.holder.store.fill_the_disk();
+    two.link.output(&id, 0, "hello").await;
+    two.link.exit(&id, 5).await;
+    eventually(|| two.holder.store.outcome(&whole) == Some(exited(5))).await;
+    sleep(Duration::from_secs(60)).await;
+    let again = two.other.sandbox.start(whole.clone()).await;
+    let mut running = again.expect("it has ended");
+    let told = timeout(Duration::from_secs(1), next_of(&mut running)).await;
+    assert!(told.is_err(), "it waits: {told:?}");
+    two.holder.store.free_the_disk();
+    two.link.operation().await;
+    two.link.accept(&id).await;
+    two.link.output(&id, 0, "hello").await;
+    two.link.exit(&id, 5).await;
+    assert_eq!(told_to_the_end(&mut running, 0, exited(5)).await, b"hello");
 }
 
 #[tokio::test(start_paused = true)]

@@ -218,10 +218,9 @@ impl Lending {
     ) -> End {
         match self.tell_events(&mut *events).await {
             Some(Told::End(Some(token))) => {
-                // If the other replica does not say so, the collector stores the end.
-                if stored.await.is_ok() {
-                    token.spend();
-                }
+                // Where the other replica has stored an end, the collector finds that: it may be another one.
+                let _ = stored.await;
+                drop(token);
                 End::Told
             }
             Some(Told::End(None)) => End::Told,

@@ -218,15 +218,16 @@ impl Store {
         intent.expect("it was placed").outcome = Some(outcome);
     }
 
-    /// A call ends in one transaction with the end of its operation, where that end is the first; says
-    /// whether it is.
+    /// A call ends in one transaction with the end of its operation, where that end is the first and no newer epoch has
+    /// taken the work over; says whether it does.
     pub(in crate::tests) async fn end_call(
         &self,
         id: OperationId,
+        epoch: Epoch,
         outcome: &Outcome,
     ) -> Result<bool, PortError> {
         self.weather.before().await?;
-        let is_first = self.rows().end_call(id, outcome);
+        let is_first = self.rows().end_call(id, epoch, outcome);
         self.weather.after().await?;
         Ok(is_first)
     }
@@ -288,7 +289,10 @@ impl Rows {
         }
     }
 
-    fn end_call(&mut self, id: OperationId, outcome: &Outcome) -> bool {
+    fn end_call(&mut self, id: OperationId, epoch: Epoch, outcome: &Outcome) -> bool {
+        if epoch < self.epoch {
+            return false;
+        }
         let is_first = match self.settle(id, outcome) {
             Settlement::First => true,
             Settlement::Already(before) => before == *outcome,
@@ -499,8 +503,9 @@ impl Operations for Store {
         self.weather.before().await?;
         let settled = {
             let mut rows = self.rows();
-            rows.settled += 1;
-            rows.settle(id, outcome)
+            let settled = rows.settle(id, outcome);
+            rows.settled += u32::from(settled == Settlement::First);
+            settled
         };
         self.weather.after().await?;
         Ok(settled)
