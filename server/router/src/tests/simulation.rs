@@ -1,10 +1,11 @@
-//! The router as it runs, between a store, callers and a runner that are played, and everything that can fail
-//! around it, in virtual time and decided by one seed.
+//! The router as it runs, at one server or at two on one store, between that store, callers and a runner that are
+//! played, and everything that can fail around it, in virtual time and decided by one seed.
 //!
 //! Real: the links, the collectors with their retries, placing, cancelling, reading and storing of ends, in a
 //! runtime of their own that a crash drops where it stands; and the protocol of both ends (`shared-link`).
 //! Played: the store ([`super::double`]), the engine's calls and other readers ([`readers`]), the door, the
-//! network ([`wire`]), and of the runner its journal, its supervisors and its files ([`runner`], [`host`]).
+//! network ([`wire`]) also between servers ([`peers`]), and of the runner its journal, its supervisors and its files
+//! ([`runner`], [`host`]).
 //! What must hold is in [`oracle`].
 //!
 //! Each seed runs in a process of its own, because tokio draws from a counter of its process. A seed that
@@ -17,8 +18,10 @@ mod faults;
 mod host;
 mod keeping;
 mod luck;
+mod machine;
 mod oracle;
 mod passing;
+mod peers;
 mod plan;
 mod readers;
 mod runner;

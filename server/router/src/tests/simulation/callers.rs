@@ -19,19 +19,28 @@ impl World {
     /// What the server's tasks have done is held to the contract.
     pub(super) fn hear(&mut self) {
         self.note_placed();
-        while let Some(news) = self.server.as_mut().and_then(Server::next_news) {
-            match news {
-                News::Told(key, told) => self.told(key, told),
-                News::LinkEnded(wire, end) => self.link_ended(wire, end),
-                News::Cancelled(id, Ok(CancelAnswer::NeverStarted)) => {
-                    self.checks.never_started.insert(id);
-                }
-                News::Cancelled(id, answer) => self.say(format!("cancel of {id}: {answer:?}")),
+        self.tell_of_links();
+        for machine in 0..self.machines.len() {
+            while let Some(news) = self.server(machine).and_then(Server::next_news) {
+                self.news(machine, news);
             }
         }
         assert!(!PANICKED.load(Ordering::Relaxed), "a task has panicked");
-        if self.storm.dies() {
-            self.server_crash();
+        for machine in 0..self.machines.len() {
+            if self.machines[machine].storm.dies() {
+                self.server_crash(machine);
+            }
+        }
+    }
+
+    fn news(&mut self, machine: usize, news: News) {
+        match news {
+            News::Told(key, told) => self.told(machine, key, told),
+            News::LinkEnded(wire, end) => self.link_ended(wire, end),
+            News::Cancelled(id, Ok(CancelAnswer::NeverStarted)) => {
+                self.checks.never_started.insert(id);
+            }
+            News::Cancelled(id, answer) => self.say(format!("cancel of {id}: {answer:?}")),
         }
     }
 
@@ -49,8 +58,9 @@ impl World {
         }
     }
 
-    fn told(&mut self, key: u64, told: Told) {
-        let server = self.server.as_mut().expect("it was told just now");
+    fn told(&mut self, machine: usize, key: u64, told: Told) {
+        let borrows = self.is_borrower(machine);
+        let server = self.server(machine).expect("it was told just now");
         let Some(mut reader) = server.readers.remove(&key) else {
             return;
         };
@@ -67,11 +77,16 @@ impl World {
                 *confirmed = up_to.max(*confirmed);
             }
             Told::Resized(size) => self.check_resized(id, size),
-            Told::Event(event) => self.event(&mut reader, &event),
+            Told::Event(event) => {
+                if borrows && matches!(event, OperationEvent::Output { .. }) {
+                    self.checks.tally.count("told by way of another server");
+                }
+                self.event(&mut reader, &event);
+            }
             Told::Offered(event) => self.reads(&mut reader, &event),
             Told::Stored(outcome) => self.end_told(&reader, &outcome),
         }
-        if let Some(server) = &mut self.server {
+        if let Some(server) = self.server(machine) {
             server.readers.insert(key, reader);
         }
     }
@@ -103,13 +118,22 @@ impl World {
     /// who asks with the request waits for that.
     fn may_be_cut(&self, id: OperationId, calls: bool) -> bool {
         let waits = calls && retention(&self.operations[&id].request) == Retention::All;
-        let has_failed = self.storm.has_refused() || self.unkept.contains(&id);
+        let has_failed = self.has_refused() || self.unkept.contains(&id);
         let is_unkept = !waits && has_failed;
         is_unkept || self.is_closed(id) || self.lost_memory.contains(&id)
     }
 
     /// Of an end that is stored.
     fn end_told(&mut self, reader: &Reader, outcome: &Outcome) {
+        if let Outcome::Refused(refusal) = outcome
+            && refusal.code == RefusalCode::StaleEpoch
+        {
+            // It speaks of this reader.
+            let newest = self.store.rows().epoch;
+            let (id, epoch) = (reader.id, reader.epoch);
+            assert!(epoch < newest, "{id}: {epoch:?} is the newest epoch");
+            return self.checks.tally.count("taken over");
+        }
         self.say(format!("a reader of {} is told its end", reader.id));
         self.checks.told_end(reader.id, outcome, &self.store);
         if reader.calls {
@@ -117,30 +141,26 @@ impl World {
         }
     }
 
-    /// Whether a call of the engine waits for it.
+    /// Whether a call of the engine waits for it, which no other server has taken over.
     pub(crate) fn is_called(&self, id: OperationId) -> bool {
-        let readers = self
-            .server
-            .iter()
-            .flat_map(|server| server.readers.values());
-        readers
-            .into_iter()
-            .any(|reader| reader.id == id && reader.calls)
+        let mut readers = self.servers().flat_map(|server| server.readers.values());
+        let newest = self.store.rows().epoch;
+        readers.any(|reader| reader.id == id && reader.calls && reader.epoch == newest)
     }
 
     /// Whether somebody reads it.
     pub(crate) fn is_read(&self, id: OperationId) -> bool {
-        let mut readers = self
-            .server
-            .iter()
-            .flat_map(|server| server.readers.values());
+        let mut readers = self.servers().flat_map(|server| server.readers.values());
         readers.any(|reader| reader.id == id)
     }
 
     /// The engine and the people: operations are asked for, read, cancelled, closed.
     pub(super) fn client(&mut self) {
-        if self.server.is_none() {
-            return self.server_starts();
+        let down = self.machines.iter().position(|at| at.server.is_none());
+        if let Some(machine) = down
+            && (self.running().is_empty() || self.dice.one_in(3))
+        {
+            return self.server_starts(machine);
         }
         if let Some(id) = self.to_close.pop() {
             return self.close(id);
@@ -161,12 +181,10 @@ impl World {
         }
     }
 
-    fn server_starts(&mut self) {
-        self.storm.revive();
+    fn server_starts(&mut self, machine: usize) {
         self.store.rows().epoch.0 += 1;
-        let seed = self.seed ^ self.store.rows().epoch.0 << 32;
-        self.server = Some(Server::start(&self.store, &self.clock, seed));
-        self.say("server: is up".into());
+        self.start_server(machine);
+        self.say(format!("server {machine}: is up"));
     }
 
     fn place(&mut self) {
@@ -181,6 +199,10 @@ impl World {
     fn resume(&mut self, id: OperationId) {
         let again = self.faults && self.dice.one_in(10);
         if !self.is_closed(id) && (again || !self.is_called(id)) {
+            if again && self.has_peers() && self.dice.one_in(2) {
+                // Another server has taken the work over.
+                self.store.rows().epoch.0 += 1;
+            }
             self.call(id);
         }
     }
@@ -215,17 +237,22 @@ impl World {
         F: Future<Output = ()> + Send + 'static,
     {
         let key = self.fresh();
-        let Some(asker) = self.asker(key) else {
+        let epoch = self.store.rows().epoch;
+        let Some(machine) = self.any_server() else {
+            return;
+        };
+        let Some(asker) = self.asker(machine, key) else {
             return;
         };
         self.say(format!(
-            "reader {key} asks for {id}, calls {calls}, from {from:?}"
+            "reader {key} asks server {machine} for {id}, calls {calls}, from {from:?}"
         ));
         let work = work(asker);
-        if let Some(server) = &mut self.server {
+        if let Some(server) = self.server(machine) {
             let reader = Reader {
                 id,
                 calls,
+                epoch,
                 reading: Reading::from(from),
                 task: server.spawn(work),
             };
@@ -233,22 +260,25 @@ impl World {
         }
     }
 
-    fn asker(&self, key: u64) -> Option<Asker> {
-        let server = self.server.as_ref()?;
+    fn asker(&self, machine: usize, key: u64) -> Option<Asker> {
+        let machine = &self.machines[machine];
+        let server = machine.server.as_ref()?;
         Some(Asker {
             key,
-            store: self.store.clone(),
+            store: server.store.clone(),
             sandbox: server.sandbox.clone(),
-            storm: Arc::clone(&self.storm),
+            storm: Arc::clone(&machine.storm),
             news: server.news.clone(),
         })
     }
 
     fn cancel(&mut self, id: OperationId) {
         self.say(format!("cancel {id}"));
-        if let Some(server) = &self.server {
+        let epoch = self.store.rows().epoch;
+        if let Some(machine) = self.any_server()
+            && let Some(server) = self.server(machine)
+        {
             let (sandbox, news) = (server.sandbox.clone(), server.news.clone());
-            let epoch = self.store.rows().epoch;
             server.spawn(async move {
                 let answer = sandbox.cancel(id, epoch).await;
                 let _ = news.send(News::Cancelled(id, answer));
@@ -258,11 +288,11 @@ impl World {
 
     /// A reader goes away.
     fn leave(&mut self) {
-        let Some(server) = &mut self.server else {
-            return;
-        };
-        let keys: Vec<_> = server.readers.keys().copied().collect();
+        let readers = self.servers().flat_map(|server| server.readers.keys());
+        let keys: Vec<_> = readers.copied().collect();
         if let Some(key) = self.dice.pick(&keys)
+            && let Some(machine) = self.find_server(|at| at.readers.contains_key(&key))
+            && let Some(server) = self.server(machine)
             && let Some(reader) = server.readers.remove(&key)
         {
             reader.task.abort();
@@ -273,7 +303,10 @@ impl World {
     fn close(&mut self, id: OperationId) {
         self.say(format!("the call of {id} ends"));
         let operation = self.operations[&id].clone();
-        if let (Some(asker), Some(server)) = (self.asker(0), &self.server) {
+        if let Some(machine) = self.any_server()
+            && let Some(asker) = self.asker(machine, 0)
+            && let Some(server) = self.server(machine)
+        {
             server.spawn(asker.close(operation));
         }
     }

@@ -1,10 +1,8 @@
 //! What fails, when the dice say so.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use shared_types::{Clock as _, clock::ManualClock};
-
-use super::{server::HostClock, world::World};
+use super::world::World;
 
 impl World {
     /// Something fails, now and then.
@@ -12,38 +10,45 @@ impl World {
         if !self.dice.one_in(120) {
             return;
         }
-        match self.dice.below(34) {
+        let machine = self.any_machine();
+        let kinds = if self.has_peers() { 46 } else { 34 };
+        match self.dice.below(kinds) {
             0..=8 => self.cut(),
-            9..=11 => self.server_crash(),
+            9..=11 => self.server_crash(machine),
             12 => self.runner_crash(false),
             13 => self.runner_crash(true),
             14..=16 => self.take_snapshot(),
             17..=19 => self.restore_snapshot(),
             // One end is suspended; its monotonic clock stands still.
-            20 | 21 => self
-                .clock
-                .clock
-                .suspend(Duration::from_secs(self.dice.below(120))),
+            20 | 21 => {
+                let time = Duration::from_secs(self.dice.below(120));
+                self.machines[machine].clock.clock.suspend(time);
+            }
             22 => self.runner_time += Duration::from_secs(self.dice.below(120)),
             23 => {
                 let forward = self.dice.below(7_200_000_000) as i64 - 3_600_000_000;
-                self.clock.clock.set_wall(forward);
+                self.machines[machine].clock.clock.set_wall(forward);
             }
             24..=26 => self.stall(),
             27 | 28 => {
                 let refuses = self.dice.one_in(2);
-                self.say(format!("the store refuses: {refuses}"));
-                self.storm.refuse(refuses);
+                self.say(format!("the store refuses to {machine}: {refuses}"));
+                self.machines[machine].storm.refuse(refuses);
             }
             29 => {
                 let is_away = self.dice.one_in(2);
-                self.say(format!("the store is away: {is_away}"));
-                self.storm.go_away(is_away);
+                self.say(format!("the store is away for {machine}: {is_away}"));
+                self.machines[machine].storm.go_away(is_away);
                 if is_away {
                     self.checks.tally.count("store away");
                 }
             }
-            _ => self.fill(),
+            30..=33 => self.fill(),
+            34..=39 => self.cut_call(),
+            40..=42 => self.stall_calls(),
+            43 => self.unstall_calls(),
+            44 => self.end_a_lease(machine),
+            _ => self.drain(machine),
         }
     }
 
@@ -73,26 +78,21 @@ impl World {
         }
     }
 
-    pub(super) fn server_crash(&mut self) {
-        if self.only_heard || self.server.is_none() {
-            return;
+    /// A server gives its link away.
+    fn drain(&mut self, machine: usize) {
+        self.say(format!("server {machine}: drains"));
+        if let Some(server) = self.server(machine) {
+            let links = server.links.clone();
+            server.spawn(async move { links.drain().await });
         }
-        self.say("server: crashes".into());
-        self.checks.tally.count("server crashes");
-        self.server = None;
-        // Sometimes its host died as well.
-        if self.dice.one_in(8) {
-            self.server_boots += 1;
-            self.clock = Arc::new(HostClock {
-                clock: ManualClock::at(self.clock.clock.now()),
-                boot: self.server_boots.to_string(),
-            });
-        }
-        let dice = &mut self.dice;
-        self.store.area().crash(|at_most| dice.below(at_most + 1));
-        self.to_close.clear();
-        for wire in self.wires.values_mut() {
-            wire.cut(&mut self.dice);
+    }
+
+    /// A server is held for dead, and lives.
+    fn end_a_lease(&mut self, machine: usize) {
+        if let Some(server) = self.server(machine) {
+            let replica = server.store.replica();
+            self.say(format!("the lease of server {machine} ends, {replica}"));
+            self.store.end_lease(replica);
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::tests::double::Store;
 use shared_link::server::never_started;
 
 /// What happens in simulations; a run in which one of them never does proves nothing.
-const COUNTED: [&str; 21] = [
+const COUNTED: [&str; 26] = [
     "finished",
     "cancelled",
     "lost",
@@ -45,6 +45,13 @@ const COUNTED: [&str; 21] = [
     "refused by the store",
     "disk full",
     "store away",
+    // Links that one server has lent to another.
+    "borrowed",
+    "calls cut",
+    "told by way of another server",
+    "links moved",
+    // Calls that were told that another one has taken their work over.
+    "taken over",
 ];
 
 /// How often each of [`COUNTED`] happened.

@@ -7,7 +7,7 @@ use shared_sandbox::{
     CancelAnswer, Control, Controls, Events, Input, Operation, OperationEvent, Outcome,
     OutputStream, Running, Sandbox as _, TerminalSize,
 };
-use shared_types::{OperationId, Refusal};
+use shared_types::{Epoch, OperationId, Refusal};
 use tokio::{
     sync::mpsc,
     task::{AbortHandle, yield_now},
@@ -44,6 +44,8 @@ pub(crate) struct Reader {
     pub(crate) id: OperationId,
     /// A call of the engine, which writes input.
     pub(crate) calls: bool,
+    /// The epoch under which it asks.
+    pub(crate) epoch: Epoch,
     pub(crate) reading: Reading,
     pub(crate) task: AbortHandle,
 }
@@ -68,7 +70,7 @@ impl Asker {
                 } = running;
                 let confirms = is_kept_nowhere(&operation.request).then_some(controls.as_ref());
                 tokio::select! {
-                    () = self.read(operation.id, events, confirms) => {}
+                    () = self.read(operation.id, operation.epoch, events, confirms) => {}
                     () = self.pass(&operation, controls.as_ref()) => {}
                 }
                 self.tell(Told::Over);
@@ -81,7 +83,8 @@ impl Asker {
         match self.sandbox.read(id, from).await {
             Err(refusal) => self.tell(Told::Refused(refusal)),
             Ok(running) => {
-                self.read(id, running.events, None).await;
+                // It stores nothing.
+                self.read(id, Epoch(0), running.events, None).await;
                 self.tell(Told::Over);
             }
         }
@@ -101,6 +104,7 @@ impl Asker {
     async fn read(
         &self,
         id: OperationId,
+        epoch: Epoch,
         mut events: Box<dyn Events>,
         confirms: Option<&dyn Controls>,
     ) {
@@ -128,7 +132,7 @@ impl Asker {
                 controls.commit(stream, up_to).await;
             }
             if let (Some(outcome), Some(token)) = (ended, token)
-                && self.keep(id, &outcome).await
+                && self.keep(id, epoch, &outcome).await
             {
                 token.spend();
                 self.tell(Told::Stored(outcome));
@@ -137,11 +141,11 @@ impl Asker {
     }
 
     /// Stores the end of the call with that of its operation, or lets the collector store that.
-    async fn keep(&self, id: OperationId, outcome: &Outcome) -> bool {
+    async fn keep(&self, id: OperationId, epoch: Epoch, outcome: &Outcome) -> bool {
         if self.storm.one_in(4) {
             return false;
         }
-        let stored = self.store.end_call(id, outcome).await;
+        let stored = self.store.end_call(id, epoch, outcome).await;
         stored.unwrap_or(false)
     }
 

@@ -122,19 +122,23 @@ impl World {
     }
 
     fn connect(&mut self) {
-        if self.runner_time < self.runner.connect_at || self.server.is_none() {
+        if self.runner_time < self.runner.connect_at {
             return;
         }
+        let Some(machine) = self.any_server() else {
+            return;
+        };
         let wire = self.fresh();
         self.wires.insert(wire, Wire::new());
         let now = self.server_time;
-        self.server.as_mut().expect("it is up").accept(wire, now);
+        let server = self.server(machine).expect("it is up");
+        server.accept(wire, now);
         let challenge = server_frame::Kind::Challenge(v1::Challenge::default());
         if let Some(wire) = self.wires.get_mut(&wire) {
             wire.down.send(challenge.into());
         }
         let opened = self.runner.table.open_link();
-        self.say(format!("runner: calls over wire {wire}"));
+        self.say(format!("runner: calls server {machine} over wire {wire}"));
         self.runner.session = Some(Linked {
             wire,
             session: Session::new(self.runner_time),

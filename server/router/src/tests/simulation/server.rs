@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     RUNNER,
+    peers::{Ask, Asks},
     readers::{News, Reader},
     wire::Received,
     world::World,
@@ -38,6 +39,8 @@ const AGE_AT_MOST: Duration = Duration::from_secs(20);
 /// What a process of the server holds.
 pub(crate) struct Server {
     runtime: Runtime,
+    /// The store as this one has it.
+    pub(crate) store: Store,
     pub(crate) links: Links,
     pub(crate) sandbox: SandboxRouter,
     presence: Presence,
@@ -46,6 +49,8 @@ pub(crate) struct Server {
     pub(crate) readers: BTreeMap<u64, Reader>,
     pub(crate) news: mpsc::UnboundedSender<News>,
     heard: mpsc::UnboundedReceiver<News>,
+    /// What it asks of other servers; none if there can be none.
+    asks: Option<mpsc::UnboundedReceiver<Ask>>,
 }
 
 enum Connection {
@@ -84,7 +89,7 @@ impl Clock for HostClock {
 }
 
 impl Server {
-    pub(crate) fn start(store: &Store, clock: &Arc<HostClock>, seed: u64) -> Self {
+    pub(crate) fn start(store: Store, clock: &Arc<HostClock>, seed: u64, has_peers: bool) -> Self {
         let mut builder = Builder::new_current_thread();
         // The world moves between any two steps of its tasks, or less often, which is faster.
         let steps_at_once = if seed.is_multiple_of(3) { 1 } else { 6 };
@@ -96,24 +101,30 @@ impl Server {
             age_at_most: seed.is_multiple_of(4).then_some(AGE_AT_MOST),
             ..LinkOptions::default()
         };
-        let (store, clock) = (Arc::new(store.clone()), Arc::clone(clock) as Arc<dyn Clock>);
+        let (ports, clock) = (Arc::new(store.clone()), Arc::clone(clock) as Arc<dyn Clock>);
         let entropy = Arc::new(SeededEntropy::new(seed));
+        let (asking, asks) = mpsc::unbounded_channel();
         let (links, presence) = runtime.block_on(async {
             let stop = CancellationToken::new();
-            let links = Links::start(store.clone(), clock.clone(), entropy, options, stop);
+            let links = Links::start(ports.clone(), clock.clone(), entropy, options, stop);
+            if has_peers {
+                links.borrow_by(Arc::new(Asks(asking))).await;
+            }
             let presence = links.presence(RUNNER).await;
             (links, presence)
         });
         let (news, heard) = mpsc::unbounded_channel();
         Self {
             runtime,
-            sandbox: SandboxRouter::new(links.clone(), store.clone(), store.clone(), store, clock),
+            store,
+            sandbox: SandboxRouter::new(links.clone(), ports.clone(), ports.clone(), ports, clock),
             links,
             presence,
             connections: BTreeMap::new(),
             readers: BTreeMap::new(),
             news,
             heard,
+            asks: has_peers.then_some(asks),
         }
     }
 
@@ -153,6 +164,15 @@ impl Server {
         self.heard.try_recv().ok()
     }
 
+    /// What it asks of another server.
+    pub(crate) fn next_ask(&mut self) -> Option<Ask> {
+        self.asks.as_mut()?.try_recv().ok()
+    }
+
+    pub(crate) fn has_wire(&self, wire: u64) -> bool {
+        self.connections.contains_key(&wire)
+    }
+
     /// A runner calls.
     pub(crate) fn accept(&mut self, wire: u64, now: Duration) {
         let called = Connection::Called(now + HELLO_WITHIN);
@@ -163,8 +183,8 @@ impl Server {
         self.presence.is_online()
     }
 
-    /// Whether nobody in it has anything to do or to say.
-    pub(crate) fn is_idle(&self) -> bool {
+    /// Whether nobody in it has anything to do or to say. It lends so many links.
+    pub(crate) fn is_idle(&self, loans: usize) -> bool {
         let idle = self
             .connections
             .values()
@@ -178,8 +198,9 @@ impl Server {
             });
         // The owner of the links has one; of a link one serves it, one stores what its runner reports of
         // sandboxes and one says how it ended. With fewer it has not asked yet for what is open there; and of
-        // two links one is about to end.
-        let resting = 1 + 3 * self.connections.len();
+        // two links one is about to end. Without a link of its own it looks for one elsewhere, or uses that.
+        let searches = usize::from(self.asks.is_some() && self.connections.is_empty());
+        let resting = 1 + 3 * self.connections.len() + searches + loans;
         idle && self.connections.len() < 2
             && self.readers.is_empty()
             && self.links.collectors().is_empty()
@@ -211,14 +232,15 @@ impl Server {
 impl World {
     /// A frame passes between a wire and the link behind it.
     pub(crate) fn link_step(&mut self, wire: u64) {
-        let Some(server) = &mut self.server else {
+        let Some(machine) = self.find_server(|server| server.has_wire(wire)) else {
             return;
         };
-        let Some(connection) = server.connections.remove(&wire) else {
+        let server = self.machines[machine].server.as_mut();
+        let Some(connection) = server.and_then(|server| server.connections.remove(&wire)) else {
             return;
         };
         let kept = match connection {
-            Connection::Called(until) => self.answer(wire, until),
+            Connection::Called(until) => self.answer(machine, wire, until),
             Connection::Linked { inbound, outbound } if self.dice.one_in(2) => {
                 self.up(wire, inbound, outbound)
             }
@@ -231,18 +253,18 @@ impl World {
             }
             return;
         };
-        if let Some(server) = &mut self.server {
+        if let Some(server) = self.server(machine) {
             server.connections.insert(wire, connection);
         }
     }
 
-    fn answer(&mut self, wire: u64, until: Duration) -> Option<Connection> {
+    fn answer(&mut self, machine: usize, wire: u64, until: Duration) -> Option<Connection> {
         match self.wires.get_mut(&wire)?.up.receive() {
             Received::Frame(frame) => {
                 let Some(runner_frame::Kind::Hello(hello)) = frame.kind else {
                     panic!("the first frame is no hello");
                 };
-                Some(self.server.as_ref()?.link(wire, *hello))
+                Some(self.server(machine)?.link(wire, *hello))
             }
             Received::Nothing if self.server_time <= until => Some(Connection::Called(until)),
             Received::Nothing | Received::End => None,
@@ -290,12 +312,8 @@ impl World {
         self.say(format!("wire {wire}: the link is over: {end:?}"));
         match end {
             LinkEnd::Violation(why) => panic!("the server holds the runner for broken: {why}"),
-            LinkEnd::Failed(why) => assert!(self.storm.has_refused(), "the link failed: {why}"),
-            LinkEnd::Revoked
-            | LinkEnd::Locked
-            | LinkEnd::Shutdown
-            | LinkEnd::Drained
-            | LinkEnd::Rotated => {
+            LinkEnd::Failed(why) => assert!(self.has_refused(), "the link failed: {why}"),
+            LinkEnd::Revoked | LinkEnd::Locked | LinkEnd::Shutdown | LinkEnd::Rotated => {
                 panic!("nobody wanted that: {end:?}")
             }
             LinkEnd::Closed
@@ -303,6 +321,7 @@ impl World {
             | LinkEnd::Left(_)
             | LinkEnd::Silent
             | LinkEnd::Replaced
+            | LinkEnd::Drained
             | LinkEnd::Aged
             | LinkEnd::WentBack => {}
         }

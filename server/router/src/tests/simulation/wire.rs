@@ -46,7 +46,8 @@ impl Wire {
 
     /// Each direction stalls, or goes on.
     pub(crate) fn stall(&mut self, up: bool, down: bool) {
-        (self.up.stalled, self.down.stalled) = (up, down);
+        self.up.stall(up);
+        self.down.stall(down);
     }
 
     pub(crate) fn cut(&mut self, dice: &mut Dice) {
@@ -56,7 +57,7 @@ impl Wire {
 }
 
 impl<F> Lane<F> {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             frames: VecDeque::new(),
             stalled: false,
@@ -83,7 +84,17 @@ impl<F> Lane<F> {
         }
     }
 
-    fn cut(&mut self, dice: &mut Dice) {
+    /// It stalls, or goes on.
+    pub(crate) fn stall(&mut self, stalled: bool) {
+        self.stalled = stalled;
+    }
+
+    /// The receiver notices that it was cut.
+    pub(crate) fn notice(&mut self) {
+        self.ended |= self.dead;
+    }
+
+    pub(crate) fn cut(&mut self, dice: &mut Dice) {
         let arrive = dice.below(self.frames.len() as u64 + 1) as usize;
         self.frames.truncate(arrive);
         self.dead = true;
@@ -101,7 +112,7 @@ impl<F> Lane<F> {
         }
     }
 
-    fn has_something(&self) -> bool {
+    pub(crate) fn has_something(&self) -> bool {
         !self.frames.is_empty() || self.ended
     }
 }

@@ -7,16 +7,17 @@ use std::{
 };
 
 use shared_sandbox::{Operation, OutputStream};
-use shared_types::{OperationId, Timestamp, clock::ManualClock, event::Choice};
+use shared_types::{Generation, OperationId, ReplicaId, event::Choice};
 
 use super::{
     RUNNER,
     dice::Dice,
+    machine::Machine,
     oracle::Checks,
+    peers::{Ask, Call},
     plan,
     runner::Runner,
-    server::{HostClock, Server},
-    storm::Storm,
+    server::Server,
     watch_for_panics,
     wire::Wire,
 };
@@ -41,13 +42,20 @@ pub(crate) struct World {
     pub(super) seed: u64,
     pub(crate) server_time: Duration,
     pub(crate) runner_time: Duration,
-    pub(super) clock: Arc<HostClock>,
-    /// How often the server's host was started.
-    pub(super) server_boots: u64,
-    pub(crate) storm: Arc<Storm>,
+    /// The store as nobody has it.
     pub(crate) store: Store,
-    /// None while it is down.
-    pub(crate) server: Option<Server>,
+    /// Those that servers run on.
+    pub(crate) machines: Vec<Machine>,
+    /// Servers that were started so far.
+    pub(super) replicas: u128,
+    /// Servers that are no more, and whose leases have not ended.
+    pub(super) dead: Vec<ReplicaId>,
+    /// Calls between servers, and those that are on their way.
+    pub(super) calls: BTreeMap<u64, Call>,
+    pub(super) asks: Vec<(usize, Ask)>,
+    /// Who held the link when servers were last told, and those that are about to hear.
+    pub(super) held: (Option<ReplicaId>, Generation),
+    pub(super) hints: Vec<usize>,
     pub(crate) runner: Runner,
     pub(crate) wires: BTreeMap<u64, Wire>,
     keys: u64,
@@ -72,8 +80,7 @@ impl World {
     pub(crate) fn new(seed: u64) -> Self {
         watch_for_panics();
         let mut dice = Dice::new(seed);
-        let storm = Arc::new(Storm::new(!seed));
-        let store = Store::under(storm.clone());
+        let store = Store::default();
         store.rows().choice = Choice::User {
             runner: RUNNER,
             name: "runner".to_owned(),
@@ -82,22 +89,22 @@ impl World {
         store.rows().epoch.0 = 1;
         let operations = plan::operations(&mut dice).into_iter();
         let operations: BTreeMap<_, _> = operations.map(|asked| (asked.id, asked)).collect();
-        let clock = ManualClock::at(Timestamp::from_micros(1_789_000_000_000_000));
-        let clock = Arc::new(HostClock {
-            clock,
-            boot: "0".to_owned(),
-        });
-        Self {
-            server: Some(Server::start(&store, &clock, seed)),
+        let machines = if dice.one_in(4) { 1 } else { 2 };
+        let machines = (0..machines).map(|number| Machine::new(number, seed));
+        let mut world = Self {
+            machines: machines.collect(),
+            replicas: 0,
+            dead: Vec::new(),
+            calls: BTreeMap::new(),
+            asks: Vec::new(),
+            held: (None, Generation(0)),
+            hints: Vec::new(),
             plan: operations.keys().rev().copied().collect(),
             dice,
             faults: true,
             seed,
             server_time: Duration::ZERO,
             runner_time: Duration::ZERO,
-            clock,
-            server_boots: 0,
-            storm,
             store,
             runner: Runner::new(),
             wires: BTreeMap::new(),
@@ -110,7 +117,11 @@ impl World {
             only_heard: false,
             checks: Checks::default(),
             trace: VecDeque::new(),
+        };
+        for machine in 0..world.machines.len() {
+            world.start_server(machine);
         }
+        world
     }
 
     /// Runs to the end and holds what happened to the contract.
@@ -126,7 +137,7 @@ impl World {
             self.step();
         }
         self.nothing_fails();
-        if self.storm.has_refused() {
+        if self.has_refused() {
             self.checks.tally.count("refused by the store");
         }
         // Everything ends over the link that is there, or the next one where that has to come: also what the
@@ -153,7 +164,10 @@ impl World {
     fn nothing_fails(&mut self) {
         self.say("nothing fails from now on".into());
         self.faults = false;
-        self.storm.calm_down();
+        for machine in &self.machines {
+            machine.storm.calm_down();
+        }
+        self.unstall_calls();
         self.store.free_the_disk();
         for wire in self.wires.values_mut() {
             wire.stall(false, false);
@@ -206,7 +220,9 @@ impl World {
 
     pub(crate) fn spare_the_server(&mut self, spares: bool) {
         self.only_heard = spares;
-        self.storm.spare(spares);
+        for machine in &self.machines {
+            machine.storm.spare(spares);
+        }
     }
 
     pub(super) fn is_closed(&self, id: OperationId) -> bool {
@@ -225,19 +241,28 @@ impl World {
 
     /// Who still has something to do.
     fn busy(&self) -> Vec<&'static str> {
-        let server = self.server.as_ref();
-        let wires = server.map(Server::wires).unwrap_or_default();
+        let wires: Vec<_> = self.servers().flat_map(Server::wires).collect();
+        let is_up = |machine: &Machine| machine.server.is_some();
+        let is_idle = |machine: usize| {
+            let server = self.machines[machine].server.as_ref();
+            server.is_none_or(|server| server.is_idle(self.loans(machine)))
+        };
         let table = self.runner.table.unfinished();
         let is_open = |id: &OperationId| !self.is_closed(*id);
         let busy = [
             (!self.plan.is_empty(), "something is to be placed"),
             (self.operations.keys().any(is_open), "a call is open"),
             (!self.runner.is_linked(), "the runner has no link"),
+            (!self.machines.iter().all(is_up), "a server is down"),
             (
-                !server.is_some_and(Server::is_linked),
-                "the server has no link",
+                !self.servers().all(Server::is_linked),
+                "a server has no link",
             ),
-            (!server.is_some_and(Server::is_idle), "the server is busy"),
+            (!(0..self.machines.len()).all(is_idle), "a server is busy"),
+            (
+                self.has_busy_calls() || !self.hints.is_empty(),
+                "something is between servers",
+            ),
             (table.running > 0, "something runs"),
             (
                 self.runner.table.has_frames(),
@@ -271,21 +296,30 @@ impl World {
             }
             _ => self.let_time_pass(),
         }
+        if self.has_peers() {
+            self.peer_step();
+        }
         self.hear();
     }
 
     fn any_link(&mut self) {
-        let wires = self.server.as_ref().map(Server::wires).unwrap_or_default();
+        let wires: Vec<_> = self.servers().flat_map(Server::wires).collect();
         if let Some(wire) = self.dice.pick(&wires) {
             self.link_step(wire);
         }
     }
 
     fn server_step(&mut self) {
-        let steps = self.dice.below(12);
-        if let Some(server) = &self.server {
-            let storm = Arc::clone(&self.storm);
-            server.go_on(steps, || storm.dies());
+        if self.dice.one_in(4) {
+            self.hint();
+        }
+        for machine in 0..self.machines.len() {
+            let steps = self.dice.below(12);
+            let machine = &self.machines[machine];
+            if let Some(server) = &machine.server {
+                let storm = Arc::clone(&machine.storm);
+                server.go_on(steps, || storm.dies());
+            }
         }
     }
 
@@ -301,9 +335,12 @@ impl World {
         };
         self.server_time += by;
         self.runner_time += by;
-        self.clock.clock.advance(by);
-        if let Some(server) = &self.server {
-            server.let_time_pass(by);
+        for machine in &self.machines {
+            machine.clock.clock.advance(by);
+            if let Some(server) = &machine.server {
+                server.let_time_pass(by);
+            }
         }
+        self.leases_end();
     }
 }

@@ -129,10 +129,12 @@ impl World {
             && self.runner.host.disk.changed() == snapshot.changed;
         let seen = self.store.shown_by(RUNNER);
         let stored = seen.as_ref().is_some_and(tells);
-        let server = self.server.as_ref();
+        // Of several servers the runner may link to one that has heard nothing.
+        let machine = &self.machines[0];
+        let server = machine.server.as_ref().filter(|_| !self.has_peers());
         let heard = server.and_then(|server| server.block_on(server.links.seen(RUNNER)));
         // Asking has let the server go on.
-        let dies = self.storm.dies();
+        let dies = machine.storm.dies();
         if dies || (!harmless && !stored && !heard.as_ref().is_some_and(tells)) {
             self.runner.snapshot = Some(snapshot);
             return;
