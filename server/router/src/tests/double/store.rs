@@ -90,6 +90,26 @@ impl Store {
         self.replica
     }
 
+    /// The server that has the runner's link.
+    pub(in crate::tests) fn holder_of(&self, runner: RunnerId) -> Option<ReplicaId> {
+        self.rows().holders.get(&runner).copied()
+    }
+
+    /// The lease of a server has ended: it has no link any more.
+    pub(in crate::tests) fn end_lease(&self, replica: ReplicaId) {
+        let mut rows = self.rows();
+        let rows = &mut *rows;
+        rows.holders.retain(|runner, holder| {
+            if *holder == replica
+                && let Some((row, _)) = rows.runners.get_mut(runner)
+                && row.state == RunnerState::Online
+            {
+                row.state = RunnerState::Offline { since: Some(NOW) };
+            }
+            *holder != replica
+        });
+    }
+
     pub(in crate::tests) fn rows(&self) -> MutexGuard<'_, Rows> {
         self.rows.lock().expect("no test panics with the rows")
     }
