@@ -77,6 +77,8 @@ pub(super) struct CollectDriver {
     was_kept_elsewhere: bool,
     /// The operation was asked for over a borrowed link the last time.
     was_asked_by_holder: bool,
+    /// The holder of that link was sent no request: it passes on no input.
+    holder_lacks_request: bool,
     /// The time when readers look for the last output again, which its holder keeps.
     look_again_at: Option<Instant>,
     /// The link over which it is sent first, and the time when its intent was committed; until its runner has it.
@@ -161,6 +163,7 @@ impl CollectDriver {
             is_remembered: false,
             was_kept_elsewhere: false,
             was_asked_by_holder: false,
+            holder_lacks_request: false,
             look_again_at: None,
             placed: begin.fresh.map(|link| (link, Instant::now())),
             again: Again {
@@ -587,6 +590,9 @@ impl CollectDriver {
         let asked = self.wishes.asked.borrow_and_update().clone();
         if let Some(asked) = asked {
             self.machine.ask(asked);
+            if self.is_borrowed() && std::mem::take(&mut self.holder_lacks_request) {
+                self.machine.ask_again();
+            }
         }
     }
 
@@ -699,11 +705,18 @@ impl CollectDriver {
                     link.prepare(sandbox, &*self.ports.operations).await?;
                 }
                 let machine = &mut self.machine;
-                let frame = || match by_holder {
-                    true => machine.frame_for_holder(offsets, &clock.boot_moment()),
-                    false => machine.frame(offsets, &clock.boot_moment()),
+                let mut has_request = false;
+                let frame = || {
+                    let now = clock.boot_moment();
+                    let frame = match by_holder {
+                        true => machine.frame_for_holder(offsets, &now),
+                        false => machine.frame(offsets, &now),
+                    };
+                    has_request = frame.request.is_some();
+                    frame
                 };
                 link.attach(id, frame, reader).await?;
+                self.holder_lacks_request = by_holder && !has_request;
                 self.is_attached = true;
                 self.machine.attached();
             }

@@ -211,6 +211,30 @@ async fn input_and_signals_pass_and_are_answered() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn input_passes_also_where_the_operation_was_first_read_without_its_request() {
+    let mut two = Two::start().await;
+    let operation = with(10, |exec| exec.input = true);
+    let _running = two.begin(operation.clone()).await;
+    // Two servers that know nothing of the request.
+    let (holder, other) = (two.holder.beside(3), two.holder.beside(4));
+    let _peers = Peers::among(&[&holder, &other]).await;
+    let runner = two.runner.remembering(&operation, false);
+    let mut link = holder.link(&runner).await;
+    let _reads = other.sandbox.read(operation.id, [0, 0]).await;
+    let frame = link.operation().await;
+    assert_eq!(frame.request, None);
+    let id = frame.operation;
+    link.accept(&id).await;
+    taken(&link, &id, 0).await;
+    let running = other.sandbox.start(operation).await.expect("it runs");
+    assert_eq!(running.controls.input(piece(0, b"abc")).await, Ok(3));
+    let server_frame::Kind::Input(input) = link.next().await else {
+        panic!("expected input");
+    };
+    assert_eq!((input.offset, &input.data[..]), (0, &b"abc"[..]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slow_reader_gets_all_of_what_is_kept_nowhere_and_the_holder_does_not_run_ahead() {
     let mut two = Two::start().await;
     let (mut running, id) = two.begin(unkept(10)).await;

@@ -403,6 +403,13 @@ impl Follow {
         }
     }
 
+    /// The operation is to be asked for once more over the present link.
+    pub fn ask_again(&mut self) {
+        if self.is_attached() {
+            self.phase = Phase::Finding;
+        }
+    }
+
     /// The link did not take something: the operation goes on.
     pub fn link_lost(&mut self) {
         self.steps.clear();
