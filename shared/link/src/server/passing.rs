@@ -128,12 +128,12 @@ impl PassingControls {
             .for_each(|waiting| waiting.sent = false);
     }
 
-    /// Gives up the controls that were sent and not answered; returns their keys.
+    /// Gives up the controls that were sent, over any link, and not answered; returns their keys.
     pub(super) fn give_up_sent(&mut self) -> Vec<u64> {
         let (sent, kept) = self
             .controls
             .drain(..)
-            .partition::<Vec<_>, _>(|one| one.sent);
+            .partition::<Vec<_>, _>(|one| one.id.is_some());
         self.controls = kept.into();
         sent.into_iter().map(|one| one.key).collect()
     }
