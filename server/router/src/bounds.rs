@@ -29,6 +29,9 @@ pub(crate) const STORE_PAUSE_AT_MOST: Duration = Duration::from_secs(5);
 /// taken the end, the collector waits until the reader has stored it, or drops it.
 pub(crate) const END_TAKEN_WITHIN: Duration = Duration::from_secs(5);
 
+/// The longest time that a borrower has for storing an end that it was told. Then the holder stores the end.
+pub(crate) const END_STORED_WITHIN: Duration = Duration::from_secs(10);
+
 /// The pause between two checks of a collector whose runner is away. The end may have been stored because the runner
 /// did not come back, or by another server that the runner went to.
 pub(crate) const LOOK_WHILE_AWAY_EVERY: Duration = Duration::from_secs(15);

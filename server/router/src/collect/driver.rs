@@ -6,7 +6,7 @@
 //! 2. The end is stored.
 //! 3. The server lets the runner forget the operation.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use shared_link::{
@@ -73,17 +73,38 @@ pub(super) struct CollectDriver {
     is_stored: bool,
     /// The runner may remember it.
     is_remembered: bool,
-    /// The last link was borrowed: its holder has kept the output.
+    /// A borrowed link was used since this replica last kept output itself.
     was_kept_elsewhere: bool,
     /// The operation was asked for over a borrowed link the last time.
     was_asked_by_holder: bool,
     /// The holder of that link was sent no request: it passes on no input.
     holder_lacks_request: bool,
     /// The time when readers look for the last output again, which its holder keeps.
-    look_again_at: Option<Instant>,
+    look_again: Option<LookAgain>,
     /// The link over which it is sent first, and the time when its intent was committed; until its runner has it.
     placed: Option<(Generation, Instant)>,
     again: Again,
+}
+
+/// The next time when readers look for output that another replica keeps.
+struct LookAgain {
+    at: Instant,
+    pause: Duration,
+}
+
+impl LookAgain {
+    fn soon() -> Self {
+        let pause = KEPT_ELSEWHERE_WITHIN;
+        let at = Instant::now() + pause;
+        Self { at, pause }
+    }
+
+    /// The pauses grow. Once the holder has had its time, nobody looks any more.
+    fn next(self) -> Option<Self> {
+        let pause = 2 * self.pause;
+        let at = Instant::now() + pause;
+        (pause <= KEPT_AT_LAST_WITHIN).then_some(Self { at, pause })
+    }
 }
 
 /// The checks whether output can be kept that could not be.
@@ -164,7 +185,7 @@ impl CollectDriver {
             was_kept_elsewhere: false,
             was_asked_by_holder: false,
             holder_lacks_request: false,
-            look_again_at: None,
+            look_again: None,
             placed: begin.fresh.map(|link| (link, Instant::now())),
             again: Again {
                 permits: begin.again,
@@ -196,7 +217,7 @@ impl CollectDriver {
                 // Its reader confirms when it has all of it.
                 RemainingWork::Forget if self.keeping.is_left_to_the_reader() => return Ok(()),
                 RemainingWork::Forget if self.is_borrowed() => {
-                    if self.is_kept_by_the_holder().await {
+                    if self.wait_until_the_holder_kept().await {
                         return Ok(());
                     }
                 }
@@ -237,7 +258,7 @@ impl CollectDriver {
                         biased;
                         changed = connection.changed() => match changed {
                             Ok(()) => {
-                                if self.begins_to_keep(connection) && !self.begin_again(false).await? {
+                                if self.takes_over_keeping(connection) && !self.begin_again(false).await? {
                                     return Ok(RemainingWork::Nothing);
                                 }
                                 self.wait_for_permit(connection).await;
@@ -325,7 +346,7 @@ impl CollectDriver {
     }
 
     /// True if another replica has held the runner's link and kept the output, and now this one holds it.
-    fn begins_to_keep(&mut self, connection: &ConnectionWatch) -> bool {
+    fn takes_over_keeping(&mut self, connection: &ConnectionWatch) -> bool {
         let is_here = match &*connection.borrow() {
             RunnerConnection::Online(link) => !link.is_borrowed(),
             _ => return false,
@@ -383,11 +404,10 @@ impl CollectDriver {
             _ => {}
         }
         match self.is_borrowed() {
-            true => {
-                let is_output = matches!(event, OperationEvent::Output { .. });
-                let soon = is_output.then(|| Instant::now() + KEPT_ELSEWHERE_WITHIN);
-                self.look_again_at = soon.or(self.look_again_at);
+            true if matches!(event, OperationEvent::Output { .. }) => {
+                self.look_again = Some(LookAgain::soon());
             }
+            true => {}
             false => self.keeping.keep(&event).await,
         }
         self.note_what_cannot_be_kept();
@@ -411,9 +431,9 @@ impl CollectDriver {
         }
     }
 
-    /// Waits until readers find all of the output where the holder of the link keeps it; returns false if the link ends
-    /// before. A holder that is slow keeps it all the same: only readers that are to have all of it wait for that.
-    async fn is_kept_by_the_holder(&mut self) -> bool {
+    /// Waits until the database has all output that came. Returns false if the link ended first. After 5 s it stops
+    /// waiting, unless readers need all of it.
+    async fn wait_until_the_holder_kept(&mut self) -> bool {
         let Some((link, _)) = self.link.clone() else {
             return false;
         };
@@ -519,7 +539,7 @@ impl CollectDriver {
             durable = self.keeping.durable(came) => DriverEvent::Durable(durable),
             () = self.audience.attend() => DriverEvent::Attended,
             () = until(look_at) => DriverEvent::LookForRoom,
-            () = until(self.look_again_at) => DriverEvent::LookAgain,
+            () = until(self.look_again.as_ref().map(|look| look.at)) => DriverEvent::LookAgain,
             mail = self.mailbox.next(), if takes_mail => DriverEvent::Mail(mail),
         }
     }
@@ -534,7 +554,7 @@ impl CollectDriver {
             }
             DriverEvent::Attended => {}
             DriverEvent::LookAgain => {
-                self.look_again_at = None;
+                self.look_again = self.look_again.take().and_then(LookAgain::next);
                 if let Audience::Board(board) = &self.audience {
                     board.look_again();
                 }

@@ -1,9 +1,8 @@
 //! Links that other replicas hold, and lend to this one.
 //!
-//! As long as somebody here follows the connection of a runner without a link here, one task looks for the link in the
-//! rows. If another replica holds it, that one is asked to lend it. For all parts of this replica a borrowed link is then
-//! a link: it takes the same commands and brings the same answers. Only what the holder does itself is left to it: it
-//! keeps the output of operations, and lets the runner forget them.
+//! While a caller here follows a runner that has no link here, one task searches the rows for the link. If another replica
+//! holds it, the task borrows it. A borrowed link then serves as a link of this replica. The holder still keeps output and
+//! lets the runner forget.
 //!
 //! A borrowed link is over with the call to its holder. Operations go on: they attach to the next link, by id and offset.
 
@@ -56,7 +55,7 @@ const ORDERS: usize = 64;
 /// The pause between looks at the row of a runner without a link. Hints make most of them earlier.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// The pause between two checks if a borrowed link is still of use to somebody.
+/// The pause between two checks whether a borrowed link still has a follower.
 const IN_USE_CHECKED_EVERY: Duration = Duration::from_secs(30);
 
 /// The longest pause before the first further attempt where a link could not be borrowed or broke.
@@ -118,8 +117,11 @@ impl Borrower {
                     failures += 1;
                     self.spread(failures)
                 }
-                // It takes its place here in a moment.
-                Ok(LinkState::Here(_)) => AGAIN_FIRST,
+                // It takes its place here in a moment, or its end could not be stored.
+                Ok(LinkState::Here(_)) => {
+                    failures += 1;
+                    self.spread(failures)
+                }
                 Ok(LinkState::Elsewhere(_) | LinkState::Absent) => LOOK_EVERY,
                 Ok(LinkState::Barred(why)) => {
                     let (registry, none) = (&self.links.registry, Generation(0));

@@ -97,7 +97,7 @@ impl LentLink {
         }
     }
 
-    /// Carries the orders out until the link or the orders end, or nobody takes the answers.
+    /// Serves the loan until the link ends, the borrower closes the call, or the answers have no receiver.
     pub async fn serve(
         self,
         orders: impl Stream<Item = v1::ServerFrame>,

@@ -495,8 +495,13 @@ impl RunnerEntry {
         if let Some((search, found)) = &mut self.borrowing
             && search.is(of)
         {
+            let offline = |now: &RunnerConnection| matches!(now, RunnerConnection::Offline { .. });
+            let is_news = !(offline(found) && offline(&connection));
             *found = connection;
-            self.tell();
+            // Each of those who follow it would read the runner's row again.
+            if is_news {
+                self.tell();
+            }
         }
     }
 

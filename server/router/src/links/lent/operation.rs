@@ -19,9 +19,11 @@ use shared_types::{
 use tokio::{
     sync::{mpsc, oneshot, watch},
     task::AbortHandle,
+    time::timeout,
 };
 
 use super::{Answers, LentAnswer};
+use crate::bounds::END_STORED_WITHIN;
 
 /// The loan's hold on an operation. Dropped, it detaches the other replica's reader.
 pub(super) struct LentOperation {
@@ -219,7 +221,8 @@ impl Lending {
         match self.tell_events(&mut *events).await {
             Some(Told::End(Some(token))) => {
                 // Where the other replica has stored an end, the collector finds that: it may be another one.
-                let _ = stored.await;
+                // One that cannot reach the database must not keep the end from others.
+                let _ = timeout(END_STORED_WITHIN, stored).await;
                 drop(token);
                 End::Told
             }
