@@ -97,9 +97,17 @@ async fn emptied(
             DrainProgress::Has { links, turns } => {
                 format!("{} and {}", counted(links, "link"), counted(turns, "turn"))
             }
-            DrainProgress::Unheard => "not heard of the wish".to_owned(),
+            DrainProgress::Unheard => String::new(),
         };
         if Instant::now() >= until {
+            if left.is_empty() {
+                bail!(
+                    "server {id} has not answered the request to drain for {}: check that it runs (gantry status \
+                     --replicas). It drains once it reads its row; to withdraw the request: gantry-server undrain \
+                     --replica {id}",
+                    human::duration(wait)
+                );
+            }
             bail!(
                 "server {id} has {left} after {}, and drains on; wait longer with --wait, or take it back with gantry-server undrain",
                 human::duration(wait)

@@ -19,6 +19,9 @@ use tokio::time::sleep;
 /// The pause between two looks at the database's clock.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
+/// The most looks in a row, where answers take too long.
+const LOOKS: u32 = 5;
+
 /// A difference up to this is left alone: clocks that are set by a network differ by less.
 const LEFT_ALONE: Duration = Duration::from_millis(200);
 
@@ -47,13 +50,21 @@ impl<C: Clock> DatabaseClock<C> {
 
     /// Goes by the clock of this database from now on, as far as that differs.
     ///
+    /// Looks again, a few times, if the answer took too long to tell a difference by it.
+    ///
     /// # Errors
     /// If the store does not answer. Then the difference stays as it was.
     pub async fn look(&self, store: &Store) -> Result<(), StoreError> {
-        let asked = (self.own.now(), self.own.monotonic());
-        if let Some(shown) = store.database_time().await? {
-            self.compare(asked, shown, self.own.monotonic());
+        for _ in 0..LOOKS {
+            let asked = (self.own.now(), self.own.monotonic());
+            let Some(shown) = store.database_time().await? else {
+                return Ok(());
+            };
+            if self.compare(asked, shown, self.own.monotonic()) {
+                return Ok(());
+            }
         }
+        tracing::warn!("the database is too slow to compare its clock; the last difference counts");
         Ok(())
     }
 
@@ -67,18 +78,23 @@ impl<C: Clock> DatabaseClock<C> {
         }
     }
 
-    /// The database showed this time between two moments.
-    fn compare(&self, (asked_at, asked): (Timestamp, Duration), shown: Timestamp, now: Duration) {
+    /// The database showed this time between two moments. Returns false if they are too far apart.
+    fn compare(
+        &self,
+        (asked_at, asked): (Timestamp, Duration),
+        shown: Timestamp,
+        now: Duration,
+    ) -> bool {
         let took = now.saturating_sub(asked);
         if took > ANSWERED_WITHIN {
-            return;
+            return false;
         }
         let shown_at = asked_at.after(took / 2).as_micros();
         let ahead = shown_at.saturating_sub(shown.as_micros());
         let before = self.ahead_us.load(Relaxed);
         let differs = Duration::from_micros(ahead.abs_diff(before));
         if differs <= LEFT_ALONE {
-            return;
+            return true;
         }
         self.ahead_us.store(ahead, Relaxed);
         if Duration::from_micros(ahead.unsigned_abs()) >= TOLD_FROM {
@@ -87,6 +103,7 @@ impl<C: Clock> DatabaseClock<C> {
                 "this machine's clock differs from that of the database, by which servers go; have both set by NTP"
             );
         }
+        true
     }
 }
 

@@ -1,7 +1,11 @@
 //! Decisions of other replicas about the runners that are linked here: a runner was revoked or locked, or an operation on
 //! it is to stop. They are rows, and the replica with the link acts on them. A hint only makes it look sooner.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use futures_util::StreamExt as _;
 use server_router::links::Links;
@@ -48,7 +52,7 @@ impl Elsewhere {
             replica: parts.replica,
             links: links.clone(),
             operations: operations.clone(),
-            sent: BTreeSet::new(),
+            sent: Sent::default(),
         };
         tasks.spawn(acting.run(parts.stop.clone()));
     }
@@ -62,8 +66,10 @@ struct ActingHere {
     operations: Operations,
     /// The operations that were stopped since this process started and have not ended: each is stopped once over a link,
     /// and a new link finds it by itself.
-    sent: BTreeSet<OperationId>,
+    sent: Sent,
 }
+
+type Sent = Arc<Mutex<BTreeSet<OperationId>>>;
 
 impl ActingHere {
     async fn run(mut self, stop: CancellationToken) {
@@ -92,25 +98,29 @@ impl ActingHere {
             }
         }
         let all = self.store.to_stop_over_links(self.replica).await?;
-        self.sent
-            .retain(|id| all.iter().any(|(_, open)| open == id));
-        let new = all.into_iter().filter(|(_, id)| self.sent.insert(*id));
-        let new: Vec<_> = new.collect();
+        let new: Vec<_> = {
+            let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+            sent.retain(|id| all.iter().any(|(_, open)| open == id));
+            let new = all.into_iter().filter(|(_, id)| sent.insert(*id));
+            new.collect()
+        };
         if !new.is_empty() {
             // A runner may take its time to answer, and the next look is not to wait for it.
-            tokio::spawn(stop_all(self.operations.clone(), new));
+            tokio::spawn(stop_all(self.operations.clone(), self.sent.clone(), new));
         }
         Ok(())
     }
 }
 
-async fn stop_all(operations: Operations, all: Vec<(TenantId, OperationId)>) {
+async fn stop_all(operations: Operations, sent: Sent, all: Vec<(TenantId, OperationId)>) {
     let stopped = futures_util::stream::iter(all);
     let stopped = stopped.for_each_concurrent(STOPPED_AT_ONCE, |(tenant, id)| {
-        let operations = operations.clone();
+        let (operations, sent) = (operations.clone(), sent.clone());
         async move {
             if let Err(error) = operations.send_stop(tenant, id).await {
-                tracing::debug!(operation.id = %id, %error, "an operation cannot be stopped over this link; the next one finds it");
+                tracing::debug!(operation.id = %id, %error, "an operation cannot be stopped now; the next look tries again");
+                let mut sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
+                sent.remove(&id);
             }
         }
     });

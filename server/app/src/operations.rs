@@ -25,8 +25,8 @@ use shared_sandbox::{
     CancelAnswer, Control, Controls, Input, Operation, OutputStream, Request, Running, Sandbox as _,
 };
 use shared_types::{
-    Clock, Entropy, OperationId, Refusal, RefusalCode, Remedy, RunnerChoice, RunnerId, SandboxId,
-    TenantId, UserId, event::StopReason, limits::COMMAND_RUNS_AT_MOST,
+    Clock, Entropy, OperationId, Refusal, RefusalCode, Remedy, ReplicaId, RunnerChoice, RunnerId,
+    SandboxId, TenantId, UserId, event::StopReason, limits::COMMAND_RUNS_AT_MOST,
 };
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -86,6 +86,7 @@ pub struct Operations {
     pub(crate) allowance: Allowance,
     pub(crate) started: Started,
     pub(crate) isolation: Arc<IsolationPolicy>,
+    pub(crate) replica: ReplicaId,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
 }
@@ -111,6 +112,7 @@ impl Operations {
             allowance: allowance.clone(),
             started,
             isolation: parts.isolation.clone(),
+            replica: parts.replica,
             clock: parts.clock.clone(),
             entropy: parts.entropy.clone(),
         };

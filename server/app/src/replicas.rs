@@ -14,7 +14,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use server_agent::{TurnWork, Turns};
 use server_records::{Hint, HintBatch};
 use server_router::links::Links;
-use server_store::{OtherReplica, Renewed, Store, ThisReplica};
+use server_store::{OtherReplica, Renewed, Store, StoreError, ThisReplica};
 use shared_telemetry::server::{REPLICAS, REPLICAS_TAKEN_OVER};
 use shared_types::{Clock, Digest, ReplicaId, Timestamp};
 use tokio::time::{sleep, sleep_until, timeout};
@@ -71,10 +71,28 @@ struct ReplicaSightings {
 /// # Errors
 /// If another server of the database has another identity, or the store does not answer.
 pub(crate) async fn begin(parts: &Parts, this: &ThisReplica) -> Result<Store, AppError> {
-    let (store, now) = (parts.store.clone(), parts.clock.now());
+    let store = parts.store.clone();
     // No link of an earlier process here is alive, and its generation must not look as if it were.
-    store.start_replica(this, now).await?;
+    match store.start_replica(this, parts.clock.now()).await {
+        // The others may be dead, and none may live to find that.
+        Err(StoreError::Conflict(_)) => {
+            tracing::warn!("a server with another identity key may run; looking if it lives");
+            remove_silent(&store).await?;
+            store.start_replica(this, parts.clock.now()).await?;
+        }
+        started => drop(started?),
+    }
     Ok(store)
+}
+
+/// Removes the servers that do not renew their rows for as long as a lease.
+async fn remove_silent(store: &Store) -> Result<(), AppError> {
+    let before = store.replicas().await?;
+    sleep(LEASE + 2 * RENEWED_EVERY).await;
+    for row in before {
+        store.end_replica(row.id, Some(row.renewals)).await?;
+    }
+    Ok(())
 }
 
 /// This process, with a salt of its own.
@@ -192,8 +210,8 @@ impl Replicas {
         let seen = seen.get_or_insert_default();
         let has_left = has_left(seen, &others);
         if has_left {
-            tracing::info!("another server has stopped; its turns are taken over");
-            REPLICAS_TAKEN_OVER.add(&["stopped"], 1);
+            tracing::info!("the row of another server is gone; its turns are looked at");
+            REPLICAS_TAKEN_OVER.add(&["gone"], 1);
         }
         if has_left || is_first {
             self.take_over().await;

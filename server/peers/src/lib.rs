@@ -24,8 +24,7 @@ const PING_WITHIN: Duration = Duration::from_secs(5);
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// The largest message, in bytes: a frame of a link, and the message around it.
 const MAX_MESSAGE_BYTES: usize = MAX_FRAME_BYTES + 1024;
-/// Calls that one server carries on for one other at once: it relays at most 512 sessions, and borrows links of runners
-/// that people here use.
+/// The most calls at once from one peer: 512 relays, and one for each runner whose link it borrows.
 const CALLS_PER_PEER: u32 = 16 * 1024;
 /// Bytes of one call that are sent and not read yet.
 const UNREAD_PER_CALL_BYTES: u32 = 256 * 1024;

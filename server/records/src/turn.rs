@@ -52,6 +52,12 @@ pub trait TurnRows: Send + Sync {
     /// The store did not answer.
     async fn next_wait_over_at(&self, now: Timestamp) -> Result<Option<Timestamp>, PortError>;
 
+    /// Lets go of all running turns that this replica has. None of its workers carries one.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    async fn let_go_of_left(&self, replica: ReplicaId) -> Result<(), PortError>;
+
     /// The turns of one session.
     fn of(&self, session: SessionKey) -> Arc<dyn SessionTurns>;
 }
@@ -103,6 +109,12 @@ pub trait SessionTurns: Send + Sync {
     /// # Errors
     /// The turn does not run under this epoch, or the store did not answer.
     async fn let_go(&self, turn: TurnId, held: Epoch) -> Result<(), SessionError>;
+
+    /// Lets go of the session's turn if this replica has it and none of its workers carries it: one has failed.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    async fn let_go_of_left(&self, replica: ReplicaId) -> Result<(), SessionError>;
 
     /// Tells other replicas that the session may have a turn to claim, which this one does not claim.
     fn offer(&self);

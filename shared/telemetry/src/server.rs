@@ -90,7 +90,7 @@ const STORE_FAILURES: &[&str] = &["timeout", "io", "closed", "database", "unread
 const HINT_DIRECTIONS: &[&str] = &["sent", "received"];
 
 /// The way that another server went: it said so, or did not renew its lease.
-const REPLICA_ENDS: &[&str] = &["stopped", "silent"];
+const REPLICA_ENDS: &[&str] = &["gone", "silent"];
 
 /// The reason why a link ended.
 const LINK_ENDS: &[&str] = &[
@@ -221,7 +221,7 @@ list! {
     STORE_ERRORS: Counter Count "gantry_store_errors_total" [reason] &[STORE_FAILURES];
     /// Servers that share the database and live, as far as this one knows, itself included.
     REPLICAS: Gauge Count "gantry_replicas";
-    /// Servers that this one has found gone, by how they went: they stopped in order (stopped), or did not renew their lease (silent). Each other server finds those that stop; one alone removes a silent one.
+    /// Other servers that ended, as this one saw it: their row was gone (gone), or this one removed it because their lease had run out (silent). Each server counts a row that is gone.
     REPLICAS_TAKEN_OVER: Counter Count "gantry_replicas_taken_over_total" [reason] &[REPLICA_ENDS];
     /// The time since this server last renewed its lease in the database, in seconds. After 10 s it may be held for dead; a file needs no lease.
     REPLICA_RENEWAL_AGE: Gauge Seconds "gantry_replica_renewal_age_seconds";

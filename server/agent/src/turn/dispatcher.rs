@@ -108,6 +108,9 @@ impl Turns {
 
     /// A replica is gone: every turn that it may have had is looked at.
     pub fn wake_unfinished(&self) {
+        if *self.bench.engine.work.borrow() != TurnWork::All {
+            return;
+        }
         let (bench, wake) = (self.bench.clone(), self.wake.clone());
         // It ends with the dispatcher, which takes what it says.
         tokio::spawn(wake_unfinished(bench, wake, CancellationToken::new()));
@@ -269,7 +272,8 @@ impl Dispatcher {
                 Some(idle) = idled.recv() => self.retire(idle, &workers),
                 Some(key) = inbox.recv() => self.wake(key, &workers),
                 // A worker that waits to try again is not to be hurried.
-                Some(key) = unheard.recv() => if !self.workers.contains_key(&key) {
+                // Other replicas look at the queue themselves.
+                Some(key) = unheard.recv() => if self.work() == TurnWork::All && !self.workers.contains_key(&key) {
                     self.wake(key, &workers);
                 },
                 Some(word) = of_others.recv() => match word {
@@ -288,6 +292,12 @@ impl Dispatcher {
                 let (bench, wake) = (self.bench.clone(), self.wake.clone());
                 // The dispatcher takes what it says.
                 tokio::spawn(wake_unfinished(bench, wake, stop.clone()));
+            }
+            // After a lease that had ended, rows may name this replica, and no worker has their turns.
+            TurnWork::LetsGo if self.workers.is_empty() => {
+                if let Err(error) = self.bench.turns.let_go_of_left(self.bench.replica).await {
+                    tracing::error!(%error, "the turns that are left here cannot be given to other servers");
+                }
             }
             // Those that wait to try again find that they claim nothing.
             TurnWork::LetsGo => self.workers.values().for_each(|worker| worker.notify_one()),

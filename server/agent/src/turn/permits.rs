@@ -64,15 +64,23 @@ impl Permits {
 
     /// Gives a place that has become free to the next one that waits.
     fn release(self) {
-        let next = {
-            let mut places = self.lock();
-            let next = places.next();
-            places.free += usize::from(next.is_none());
-            next
-        };
-        if let Some(next) = next {
-            // One that waits no longer drops the place, which so goes on to the next one.
-            drop(next.send(Permit(Some(self))));
+        let mut permits = self;
+        loop {
+            let next = {
+                let mut places = permits.lock();
+                let next = places.next();
+                places.free += usize::from(next.is_none());
+                next
+            };
+            let Some(next) = next else { return };
+            // One that waits no longer gives it back: not by its drop, which would go one level deeper for each.
+            let Err(mut back) = next.send(Permit(Some(permits))) else {
+                return;
+            };
+            match back.0.take() {
+                Some(back) => permits = back,
+                None => return,
+            }
         }
     }
 

@@ -136,7 +136,13 @@ impl Worker {
     }
 
     async fn claim(&self, if_running: IfRunning) -> Result<Option<ClaimedTurn>, SessionError> {
-        if *self.bench.engine.work.borrow() != TurnWork::All {
+        let work = *self.bench.engine.work.borrow();
+        if work != TurnWork::All {
+            if work == TurnWork::LetsGo {
+                // A turn that failed here is to go on elsewhere.
+                let turns = self.bench.turns.of(self.of);
+                turns.let_go_of_left(self.bench.replica).await?;
+            }
             return Ok(None);
         }
         let Bench {

@@ -1,5 +1,5 @@
-//! The logs that people follow through this server, and the newest event of each that this server has told of. And
-//! those of them at whose turns the relays of other servers' work are to look (`crate::peers`).
+//! The logs that people follow through this server, and the newest event of each that was announced. It also notes the
+//! sessions whose turns `crate::peers` should read.
 
 use std::{
     collections::{BTreeSet, HashMap},

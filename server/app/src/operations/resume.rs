@@ -85,7 +85,7 @@ impl Operations {
     async fn go_on(&self) {
         let mut after = None;
         loop {
-            match self.store.open_caller_operations(after).await {
+            match self.store.open_caller_operations(self.replica, after).await {
                 Ok(open) => {
                     let Some(last) = open.last() else { return };
                     after = Some(last.row.id);

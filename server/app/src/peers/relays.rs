@@ -11,7 +11,10 @@ use std::{
 
 use server_records::SessionKey;
 use server_store::{HeldTurn, StoreError};
-use tokio::{sync::Notify, time::sleep};
+use tokio::{
+    sync::Notify,
+    time::{MissedTickBehavior, interval},
+};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{Peers, known::KnownPeers, relay::Relay};
@@ -50,10 +53,12 @@ impl Relays {
 
     /// Begins and ends relays until it is dropped.
     pub(super) async fn run(mut self) {
+        let mut looks = interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let sessions = tokio::select! {
+                _ = looks.tick() => self.all(),
                 changed = self.of.seen.to_look_at() => changed,
-                () = sleep(LOOK_EVERY) => self.all(),
             };
             if let Err(error) = self.look_at(sessions).await {
                 // The next look at all finds the same.

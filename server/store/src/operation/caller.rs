@@ -2,8 +2,8 @@
 //! caller's key finds them again, so a repeated request places no second operation.
 
 use shared_types::{
-    CredentialId, Digest, Effect, Epoch, Incarnation, OperationId, Owner, TenantId, Timestamp,
-    TraceContext, UserId, clock::BootMoment, event::Place, limits::MAX_NAME_BYTES,
+    CredentialId, Digest, Effect, Epoch, Incarnation, OperationId, Owner, ReplicaId, TenantId,
+    Timestamp, TraceContext, UserId, clock::BootMoment, event::Place, limits::MAX_NAME_BYTES,
 };
 
 use super::{
@@ -137,23 +137,28 @@ impl Store {
         Ok(OpenCallerOperation::from_row(&row)?)
     }
 
-    /// Open operations of callers behind this id, by id, a bounded number of them. Without a tenant: a server that
-    /// starts continues all of them.
+    /// Open operations of callers behind this id, by id, a bounded number of them: those whose runner is linked to this
+    /// replica, or to none. Without a tenant: a server that starts continues those of all tenants.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
     pub async fn open_caller_operations(
         &self,
+        here: ReplicaId,
         after: Option<OperationId>,
     ) -> Result<Vec<OpenCallerOperation>, StoreError> {
         let rows: Vec<Row> = query(select_operations!(
             ", tenant_id, request, (SELECT epoch FROM sandboxes
                  WHERE sandboxes.tenant_id = operations.tenant_id AND sandboxes.id = sandbox_id)
                  AS epoch_now",
-            "WHERE outcome IS NULL AND request IS NOT NULL AND id > $1 ORDER BY id LIMIT $2"
+            "WHERE outcome IS NULL AND request IS NOT NULL AND id > $1
+                 AND NOT EXISTS (SELECT 1 FROM runners WHERE runners.tenant_id = operations.tenant_id
+                     AND runners.id = runner_id AND replica_id <> $3)
+             ORDER BY id LIMIT $2"
         ))
         .bind(after.map(|id| id.to_string()).unwrap_or_default())
         .bind(page(MAX_PAGE))
+        .bind(here.to_string())
         .fetch_all(
             &mut self
                 .read_any("a server that starts goes on with all of them")

@@ -49,6 +49,11 @@ impl TurnRows for AllTurns {
         Ok(self.store.next_wait_over_at(now).await?)
     }
 
+    async fn let_go_of_left(&self, replica: ReplicaId) -> Result<(), PortError> {
+        let left = self.store.let_go_of_left(None, None, replica).await;
+        left.map(drop).map_err(PortError::new)
+    }
+
     fn of(&self, session: SessionKey) -> Arc<dyn SessionTurns> {
         let store = self.store.clone();
         Arc::new(TurnsOf { store, of: session })
@@ -104,6 +109,17 @@ impl SessionTurns for TurnsOf {
     async fn let_go(&self, turn: TurnId, held: Epoch) -> Result<(), SessionError> {
         self.store.let_go_turn(self.of.tenant, turn, held).await?;
         self.offer();
+        Ok(())
+    }
+
+    async fn let_go_of_left(&self, replica: ReplicaId) -> Result<(), SessionError> {
+        let SessionKey { tenant, session } = self.of;
+        let left = self
+            .store
+            .let_go_of_left(Some(tenant), Some(session), replica);
+        if left.await? > 0 {
+            self.offer();
+        }
         Ok(())
     }
 

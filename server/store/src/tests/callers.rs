@@ -3,10 +3,10 @@
 use shared_link::server::{Settlement, lost_to_revocation};
 use shared_sandbox::Outcome;
 use shared_types::{
-    Digest, Epoch, OperationId, OperationKey, OperationScope, Owner, RunnerId, SandboxId,
+    Digest, Epoch, OperationId, OperationKey, OperationScope, Owner, ReplicaId, RunnerId, SandboxId,
 };
 
-use super::fixture::{Fixture, Tenant, at, end_of, link_claim};
+use super::fixture::{Fixture, REPLICA, Tenant, at, end_of, link_claim};
 use crate::{
     AskedBy, Label, NewCallerOperation, OperationFilter, OperationState, Placed, StoreError,
 };
@@ -186,14 +186,21 @@ async fn what_callers_have_open_is_found_again_with_its_request(fixture: Fixture
     let outcome = end_of("1");
     let end = ours.db.settle_operation(ours.id, ended.id, &outcome, at(6));
     end.await.expect("it is there");
-    let found = ours.db.open_caller_operations(None).await;
+    let found = ours.db.open_caller_operations(REPLICA, None).await;
     let [found] = &found.expect("it answers")[..] else {
         panic!("one is open")
     };
     assert_eq!((found.tenant, found.row.id), (ours.id, open.id));
     assert_eq!((&*found.request, found.epoch), (&*open.request, Epoch(1)));
-    let behind = ours.db.open_caller_operations(Some(open.id)).await;
+    let behind = ours.db.open_caller_operations(REPLICA, Some(open.id)).await;
     assert_eq!(behind.expect("it answers"), []);
+    let other = ReplicaId::from_u128(u128::MAX);
+    let elsewhere = ours.db.open_caller_operations(other, None).await;
+    assert_eq!(
+        elsewhere.expect("it answers"),
+        [],
+        "its link is at another server"
+    );
 }
 
 async fn what_a_caller_ran_is_removed_only_once_it_has_ended_and_is_closed(fixture: Fixture) {

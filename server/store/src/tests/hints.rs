@@ -60,7 +60,7 @@ async fn the_newest_events_of_sessions_of_all_tenants_are_found_at_once(fixture:
 }
 
 #[tokio::test]
-async fn servers_hear_what_another_one_sends_and_lose_no_transaction_of_a_reader_by_it() {
+async fn servers_hear_the_texts_that_another_one_sends_in_order() {
     let fixture = Fixture::postgres().await;
     let (mut news, listening) = listen(another(&fixture).await);
     assert_eq!(next(&mut news).await, HintNews::Listens);

@@ -1,7 +1,7 @@
 //! A worker lets go of a turn that another replica is to carry on.
 
 use server_records::TurnState;
-use shared_types::{Epoch, ReplicaId, TenantId, TurnId};
+use shared_types::{Epoch, ReplicaId, SessionId, TenantId, TurnId};
 
 use crate::{Store, StoreError, columns::integer, database::query};
 
@@ -41,5 +41,35 @@ impl Store {
         }
         tx.commit().await?;
         Ok(())
+    }
+
+    /// Lets go of the running turns that this replica has, of one session or of all. No worker may carry them. Returns
+    /// their number.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn let_go_of_left(
+        &self,
+        tenant: Option<TenantId>,
+        session: Option<SessionId>,
+        replica: ReplicaId,
+    ) -> Result<u64, StoreError> {
+        let mut tx = match tenant {
+            Some(tenant) => self.write(tenant).await?,
+            None => self.write_any("a replica has turns of all tenants").await?,
+        };
+        let let_go = query(
+            "UPDATE turns SET claimed_by = $1
+             WHERE claimed_by = $2 AND state = 'running' AND waits_until IS NULL
+                 AND tenant_id = COALESCE($3, tenant_id) AND session_id = COALESCE($4, session_id)",
+        )
+        .bind(NO_REPLICA.to_string())
+        .bind(replica.to_string())
+        .bind(tenant.map(|id| id.to_string()))
+        .bind(session.map(|id| id.to_string()))
+        .execute(&mut tx)
+        .await?;
+        tx.commit().await?;
+        Ok(let_go)
     }
 }

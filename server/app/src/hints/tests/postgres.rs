@@ -134,7 +134,9 @@ async fn what_no_hint_tells_is_found_by_a_look() {
     // A store without a listener tells nothing of its commits.
     let silent = opened(&two.url).await;
     let message = input(&two.ctx, "hello");
-    let sent = silent.send_input(two.ctx.tenant, session, &message, SystemClock::new().now());
+    // Of a message of the future no worker thinks that it waits.
+    let later = SystemClock::new().now().after(Duration::from_secs(3600));
+    let sent = silent.send_input(two.ctx.tenant, session, &message, later);
     let seq = sent.await.expect("the session is there").seq;
     match next(&mut following).await {
         Followed::Event(event) => assert_eq!(event.seq, seq),
