@@ -18,7 +18,7 @@ check: ## formatting and lints; licences, sources and advisories where cargo-den
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	@tests/deny
 
-soak: ## many seeds of the router's simulation and the fuzzers (SEEDS=100000, from FIRST=1000 on), EXECS=10000 commands, STORMS=50 of kills, schemathesis' random requests, a file of 2 GiB
+soak: ## many seeds of the router's simulation and the fuzzers (SEEDS=100000, from FIRST=1000 on), EXECS=10000 commands, STORMS=50 of kills, ROUNDS=40 of failures around three servers, schemathesis' random requests, a file of 2 GiB
 	GANTRY_SIMULATION_SEEDS=$${SEEDS:-100000} GANTRY_SIMULATION_FIRST=$${FIRST:-1000} \
 		cargo test --locked -p server-router --lib simulation::whatever -- --nocapture
 	export GANTRY_FUZZ_SEEDS=$${SEEDS:-100000} GANTRY_FUZZ_FIRST=$${FIRST:-1000}; \
@@ -27,8 +27,9 @@ soak: ## many seeds of the router's simulation and the fuzzers (SEEDS=100000, fr
 	cargo build --workspace --bins --locked
 	GANTRY_FUZZ_SEEDS=$${SEEDS:-100000} GANTRY_FUZZ_FIRST=$${FIRST:-1000} GANTRY_LARGE_MIB=2048 \
 		GANTRY_SCHEMATHESIS=$$(ls target/peers/schemathesis-*/bin/schemathesis | tail -n 1) \
-		GANTRY_EXECS=$${EXECS:-10000} GANTRY_STORMS=$${STORMS:-50} cargo test --locked -p tests --test scenarios -- \
-		--nocapture --test-threads=1 many_execs storm_of_killed whatever_strangers_send schemathesis a_large_file
+		GANTRY_EXECS=$${EXECS:-10000} GANTRY_STORMS=$${STORMS:-50} \
+		GANTRY_CHAOS_SEED=$${FIRST:-1000} GANTRY_CHAOS_ROUNDS=$${ROUNDS:-40} GANTRY_CHAOS_RUNNERS=20 cargo test --locked -p tests --test scenarios -- \
+		--nocapture --test-threads=1 many_execs storm_of_killed whatever_fails_around whatever_strangers_send schemathesis a_large_file
 
 skew: ## server and runner of different versions together: this commit's and the last tag's (REF=COMMIT: another's)
 	@tests/skew $(REF)

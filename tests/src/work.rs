@@ -176,6 +176,21 @@ impl Job {
         job
     }
 
+    /// The same, on the runner of this name, whichever the person uses.
+    pub async fn begin_on(gantry: &Gantry, (name, runner): (&str, &Runner), work: Work) -> Self {
+        let mut talk = gantry.talk().await;
+        let pinned = gantry.client().pin_session(talk.session(), name).await;
+        pinned.expect("the session is pinned");
+        let turn = talk.send(&format!("run {}", work.until_enough())).await;
+        eventually("the work begins", || async { work.effects(runner) }).await;
+        Self { work, talk, turn }
+    }
+
+    /// The turn that does the work.
+    pub fn turn(&self) -> TurnId {
+        self.turn
+    }
+
     /// Asks the practice model to run the work's command.
     pub async fn ask(gantry: &Gantry, command: &str, work: Work) -> Self {
         let mut talk = gantry.talk().await;

@@ -2,6 +2,7 @@
 //! `GANTRY_TEST_DATABASE=postgres tests/postgres run cargo nextest run -p tests -E 'test(/kills::/)'`.
 
 mod borrowed;
+mod chaos;
 mod peers;
 mod replicas;
 mod two_servers;

@@ -191,7 +191,7 @@ async fn a_command_whose_link_goes_to_the_other_server_and_back_loses_no_byte() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_runner_that_is_removed_at_the_other_server_loses_its_link_at_once() {
+async fn a_runner_that_is_removed_at_the_other_server_loses_its_link() {
     let postgres = Postgres::start();
     let two = Two::start(&postgres).await;
     let runners = two.other.client().runners().await.expect("they are listed");
