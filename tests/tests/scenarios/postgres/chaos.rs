@@ -41,6 +41,9 @@ const FAILURES: [Failure; 5] = [
     Failure::Frozen,
 ];
 
+/// Work goes on for so many rounds. After two minutes its call would leave it to the background.
+const ROUNDS_OF_WORK: usize = 4;
+
 /// Longer than the lease of a server.
 const FROZEN_FOR: Duration = Duration::from_secs(13);
 
@@ -156,10 +159,10 @@ impl Storm {
     }
 
     /// Lets all work end, and holds it to what was promised.
-    async fn end(self) {
+    async fn end(&mut self) {
         let (mut watchers, mut of_runner) = (Vec::new(), Vec::new());
         of_runner.resize_with(self.runners.len(), Vec::new);
-        for (runner, job, watcher) in self.jobs {
+        for (runner, job, watcher) in std::mem::take(&mut self.jobs) {
             watchers.push((job.turn(), job.talk.through(&self.servers[0]), watcher));
             of_runner[runner].push(job);
         }
@@ -214,6 +217,9 @@ async fn whatever_fails_around_three_servers_each_effect_is_there_once_with_ever
         };
         println!("seed {seed}, round {round}: {failure:?}");
         storm.fail(failure).await;
+        if (round + 1) % ROUNDS_OF_WORK == 0 {
+            storm.end().await;
+        }
     }
     storm.end().await;
 }
