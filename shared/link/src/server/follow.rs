@@ -290,21 +290,11 @@ impl Follow {
             self.phase = Phase::Over;
             return;
         };
-        let known = std::mem::replace(&mut self.intent, intent);
-        self.keep_start_by(known);
+        self.intent = intent;
         match self.stale.take() {
             Some((stale, refusal)) if self.epoch() <= stale => self.is_stale(refusal),
             Some(_) if self.stales > EPOCHS => self.phase = Phase::Connecting,
             _ => self.attempt(),
-        }
-    }
-
-    /// Goes on with the time to start of an intent as it was known before. If the row has it by the clock of another host,
-    /// that one said how much was left of it, and only here it is by the clock of this host.
-    fn keep_start_by(&mut self, known: StoredIntent) {
-        let boot = |intent: &StoredIntent| intent.start_by.as_ref().map(|by| by.boot.clone());
-        if boot(&known).is_some() && boot(&known) != boot(&self.intent) {
-            self.intent.start_by = known.start_by;
         }
     }
 

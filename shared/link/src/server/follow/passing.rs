@@ -10,7 +10,6 @@ use crate::server::{ControlAnswer, Controlled, FollowStep};
 impl Follow {
     /// Goes on with what is passed on and not answered, where `before` has followed the same operation.
     pub fn take_over(&mut self, before: Self) {
-        self.keep_start_by(before.intent);
         self.passing = before.passing;
         for (progress, before) in self.progress.iter_mut().zip(&before.progress) {
             progress.take_over(before);
