@@ -395,7 +395,7 @@ impl Links {
                 runner,
                 search,
             };
-            // Detached on purpose: it ends once nobody follows the runner.
+            // Detached on purpose: it ends with the last follower of the runner.
             tokio::spawn(
                 self.serving
                     .shutdown

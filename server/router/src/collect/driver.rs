@@ -99,7 +99,7 @@ impl LookAgain {
         Self { at, pause }
     }
 
-    /// The pauses grow. Once the holder has had its time, nobody looks any more.
+    /// The pauses grow, and end after 5 s: the holder has kept the output by then.
     fn next(self) -> Option<Self> {
         let pause = 2 * self.pause;
         let at = Instant::now() + pause;
