@@ -266,6 +266,11 @@ impl Renderer {
                 let seen = self.look.seen(instructions.as_deref(), unread, project.as_deref());
                 seen.iter().for_each(|text| self.note(text));
             }
+            Event::ExtensionsFound { extensions, .. } => {
+                let words = extensions.words();
+                let words = words.iter().map(|text| clean_line(text, MAX_NOTE));
+                words.for_each(|text| self.note(&text));
+            }
             // The look at the place of a turn is not shown as a call.
             Event::CallPlaced {
                 step: 0, operation, ..

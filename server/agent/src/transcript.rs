@@ -14,8 +14,9 @@ use shared_types::{
     ApprovalId, Digest, Event, Isolation, Mode, OperationId, RunnerId, SessionEvent, Timestamp,
     TurnId,
     event::{
-        Answer, Awaited, CallOutcome, Choice, FileSeen, Finish, InstructionFile, Origin, Parts,
-        Place, StopReason, Terms, TodoItem, ToolCall, TurnLimit, TurnOutcome, TurnSettings,
+        Answer, Awaited, CallOutcome, Choice, Extensions, FileSeen, Finish, InstructionFile,
+        Origin, Parts, Place, StopReason, Terms, TodoItem, ToolCall, TurnLimit, TurnOutcome,
+        TurnSettings,
     },
 };
 
@@ -53,6 +54,8 @@ struct Shared {
     gone: u32,
     /// The last survey of a place.
     survey: Option<Arc<SurveyLog>>,
+    /// The extensions that were found last.
+    extensions: Arc<Extensions>,
     /// The operator's text with which the system prompt begins.
     base: Option<Arc<str>>,
     /// The to-do list.
@@ -163,6 +166,8 @@ pub(crate) struct TurnLog {
     pub(crate) found: Option<Arc<[TodoItem]>>,
     /// True once the place of the turn was looked at.
     pub(crate) is_surveyed: bool,
+    /// The extensions that it may use.
+    pub(crate) extensions: Arc<Extensions>,
     /// The state before it, to go back to.
     before: Before,
     /// The messages that joined it while it worked.
@@ -344,6 +349,14 @@ impl Transcript {
                     (turn.survey, turn.is_surveyed) = (Some(survey), true);
                 }
             }
+            Event::ExtensionsFound { turn, extensions } => {
+                let found = Arc::new((**extensions).clone());
+                self.shared.extensions = found.clone();
+                let mut turns = self.turns.iter_mut().rev();
+                if let Some(turn) = turns.find(|known| known.id == *turn) {
+                    turn.extensions = found;
+                }
+            }
             Event::TodoChanged {
                 turn, items, found, ..
             } => {
@@ -415,6 +428,7 @@ impl Transcript {
         };
         if let Event::TurnClaimed { .. } = event {
             turn.before.begins(&self.shared);
+            turn.extensions = self.shared.extensions.clone();
         }
         let steps = turn.steps.len();
         if let Some(task) = turn.apply(event, at) {
@@ -723,6 +737,7 @@ impl TurnLog {
             survey: None,
             found: None,
             is_surveyed: false,
+            extensions: Arc::default(),
             before: Before::default(),
             steers: Vec::new(),
             steps: Vec::new(),

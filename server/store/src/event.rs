@@ -390,6 +390,7 @@ async fn take_effect(
         Event::AnswerRecorded { .. }
         | Event::ResultsLeftOut { .. }
         | Event::PromptChanged { .. }
+        | Event::ExtensionsFound { .. }
         | Event::ResultsMasked { .. }
         | Event::ContextEdited { .. }
         | Event::ContextCompacted { .. } => {

@@ -8,6 +8,7 @@
 
 mod approval;
 mod earlier;
+mod extension;
 mod finding;
 mod part;
 mod terms;
@@ -18,6 +19,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use approval::{Answer, PlannedCall, PlannedPath, Question, Unanswered};
+pub use extension::{
+    Extensions, Hook, HookEvent, HookHandler, Layer, Plugin, PluginCommand, PluginTool, Provenance,
+    Role, Skill, ToolServer, ToolServerTransport,
+};
 pub use finding::{Finding, FindingCategory};
 pub use part::{Origin, Part, Parts};
 pub use terms::Terms;
@@ -287,6 +292,14 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         project: Option<Box<ProjectFile>>,
     },
+    /// The extensions of the session are these from this turn on.
+    #[serde(rename = "extensions.found")]
+    ExtensionsFound {
+        /// The turn.
+        turn: TurnId,
+        /// All of them.
+        extensions: Box<Extensions>,
+    },
     /// People are asked before a call goes on; the call waits for the answer.
     #[serde(rename = "approval.asked")]
     ApprovalAsked {
@@ -535,7 +548,7 @@ impl Event {
     /// its fields changes its meaning. It also does so when a field gets a value that a reader of this version
     /// does not know, such as a new outcome. The other kinds keep theirs, so that an older reader goes on reading
     /// them. A new kind or a new optional field needs no new version.
-    pub const KINDS: [(&'static str, u32); 21] = [
+    pub const KINDS: [(&'static str, u32); 22] = [
         ("session.created", 1),
         ("input.accepted", 3),
         ("input.steered", 1),
@@ -544,6 +557,7 @@ impl Event {
         ("answer.recorded", 2),
         ("prompt.changed", 1),
         ("place.surveyed", 1),
+        ("extensions.found", 1),
         ("approval.asked", 1),
         ("approval.answered", 1),
         ("call.placed", 1),
@@ -582,6 +596,7 @@ impl Event {
             Self::AnswerRecorded { .. } => "answer.recorded",
             Self::PromptChanged { .. } => "prompt.changed",
             Self::PlaceSurveyed { .. } => "place.surveyed",
+            Self::ExtensionsFound { .. } => "extensions.found",
             Self::ApprovalAsked { .. } => "approval.asked",
             Self::ApprovalAnswered { .. } => "approval.answered",
             Self::CallPlaced { .. } => "call.placed",
@@ -611,6 +626,7 @@ impl Event {
             | Self::AnswerRecorded { turn, .. }
             | Self::PromptChanged { turn, .. }
             | Self::PlaceSurveyed { turn, .. }
+            | Self::ExtensionsFound { turn, .. }
             | Self::ApprovalAsked { turn, .. }
             | Self::ApprovalAnswered { turn, .. }
             | Self::CallPlaced { turn, .. }

@@ -56,6 +56,11 @@ impl Transcript {
                     self.add_note(Some(*turn), words::untrusted(file));
                 }
             }
+            Event::ExtensionsFound { turn, extensions } => {
+                for words in extensions.words() {
+                    self.add_note(Some(*turn), safe::line(&words));
+                }
+            }
             Event::ApprovalAsked { .. } => self.asked(event),
             Event::ApprovalAnswered { .. } => self.approved(event),
             Event::CallPlaced { .. } => self.placed(event),

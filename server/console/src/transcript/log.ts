@@ -4,6 +4,7 @@ import type {
   SessionEvent,
   SessionEventAnswerRecorded,
   SessionEventConversationRewound,
+  SessionEventExtensionsFound,
   SessionEventPlaceSurveyed,
   SessionEventTurnClaimed,
   SessionEventTurnEnded,
@@ -29,6 +30,7 @@ export const KINDS: Readonly<Record<SessionEvent["type"], number>> = {
   "answer.recorded": 2,
   "prompt.changed": 1,
   "place.surveyed": 1,
+  "extensions.found": 1,
   "approval.asked": 1,
   "approval.answered": 1,
   "call.placed": 1,
@@ -75,6 +77,8 @@ export function logged(state: State, event: SessionEvent): void {
       return state.hasEndedTurn ? add(state, event, { type: "prompt_changed" }) : undefined;
     case "place.surveyed":
       return surveyed(state, event);
+    case "extensions.found":
+      return extensionsFound(state, event);
     case "approval.asked":
       return approvalAsked(state, event);
     case "approval.answered":
@@ -218,6 +222,24 @@ function surveyed(state: State, event: SessionEventPlaceSurveyed): void {
       note(`n:${event.seq}:rules`, event.turn, state.at, { type: "untrusted_rules", path: line(project.path) }),
     );
   }
+}
+
+/** Says how many extensions count, and which files wait for trust. */
+function extensionsFound(state: State, event: SessionEventExtensionsFound): void {
+  const { skills = [], roles = [], hooks = [], servers = [], plugins = [], unread = [] } = event.extensions;
+  const trusted = (of: readonly { readonly from: { readonly trusted?: boolean } }[]) =>
+    of.filter((extension) => extension.from.trusted ?? false).length;
+  const untrusted = [...hooks, ...servers, ...plugins].filter(({ from }) => !(from.trusted ?? false));
+  add(state, event, {
+    type: "extensions",
+    skills: skills.length,
+    agents: roles.length,
+    hooks: trusted(hooks),
+    servers: trusted(servers),
+    plugins: trusted(plugins),
+    untrusted: [...new Set(untrusted.map(({ from }) => line(from.at)))],
+    unread: unread.map((why) => line(why)),
+  });
 }
 
 function turnEnded(state: State, event: SessionEventTurnEnded): void {

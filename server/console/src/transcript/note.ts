@@ -36,6 +36,17 @@ export type Note =
       readonly files: readonly { readonly path: string; readonly cut: boolean }[] | null;
       readonly unread: readonly string[];
     }
+  /** The numbers of extensions that count, the files that wait for trust, and words on what is not used. */
+  | {
+      readonly type: "extensions";
+      readonly skills: number;
+      readonly agents: number;
+      readonly hooks: number;
+      readonly servers: number;
+      readonly plugins: number;
+      readonly untrusted: readonly string[];
+      readonly unread: readonly string[];
+    }
   /** The folder has rules for agents that do not count until a person trusts them. */
   | { readonly type: "untrusted_rules"; readonly path: string }
   /** The operator's text at the beginning of the system prompt is another from here on. */

@@ -62,6 +62,26 @@ function Plain({ note }: { note: Exclude<Note, NoteOf<"turn_ended" | "compacted"
           ))}
         </>
       );
+    case "extensions": {
+      const kinds = ["skills", "agents", "hooks", "servers", "plugins"] as const;
+      const counted = kinds.filter((kind) => note[kind] > 0).map((kind) => t(`extensions_${kind}`, { count: note[kind] }));
+      const list = counted.join(t("listComma", { ns: "common" }));
+      const isAll = note.untrusted.length === 0 && note.unread.length === 0;
+      return (
+        <>
+          {counted.length > 0 && <Line>{t("extensions", { list })}</Line>}
+          {counted.length === 0 && isAll && <Line>{t("extensionsNone")}</Line>}
+          {note.untrusted.map((path) => (
+            <Line key={path} className="text-warn">
+              {t("extensionsUntrusted", { path })}
+            </Line>
+          ))}
+          {note.unread.map((why, index) => (
+            <Line key={index}>{t("extensionUnread", { why: told(why) })}</Line>
+          ))}
+        </>
+      );
+    }
     case "untrusted_rules":
       return <Line className="text-warn">{t("untrustedRules", { path: note.path })}</Line>;
     case "prompt_changed":

@@ -1,0 +1,293 @@
+//! Hooks: the part `hooks` of Claude Code's settings (<https://code.claude.com/docs/en/hooks>), or a file with that part
+//! alone.
+//!
+//! ```json
+//! {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./check.sh", "timeout": 5}]}]}}
+//! ```
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use shared_types::event::{Hook, HookEvent, HookHandler, Provenance};
+
+use crate::{Invalid, cleaned};
+
+/// Most hooks of a file.
+pub const MAX_HOOKS: usize = 100;
+
+/// The time of a hook that names none, in milliseconds.
+const DEFAULT_MS: u64 = 5_000;
+
+/// The most time that a hook may ask for, in milliseconds.
+const MAX_MS: u64 = 600_000;
+
+/// Longest command or address, in bytes.
+const MAX_TEXT: usize = 8 * 1024;
+
+/// Longest matcher, in bytes.
+const MAX_MATCHER: usize = 1024;
+
+/// Longest JSON of a handler that is shown in words, in bytes.
+const MAX_SHOWN: usize = 64;
+
+/// Hooks with one matcher.
+#[derive(Deserialize)]
+struct Group {
+    #[serde(default)]
+    matcher: Option<String>,
+    #[serde(default)]
+    hooks: Vec<Value>,
+}
+
+/// A handler, word by word.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Words {
+    #[serde(rename = "type")]
+    kind: String,
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    server: Option<String>,
+    tool: Option<String>,
+    name: Option<String>,
+    /// In seconds.
+    timeout: Option<f64>,
+    on_failure: Option<String>,
+}
+
+/// True if a hook at this event decides over something: where it fails, what it guards is refused.
+pub fn is_guarding(event: HookEvent) -> bool {
+    matches!(event, HookEvent::PermissionRequest)
+}
+
+/// Reads the hooks of a file, in its order. Beside them it returns words on those that are not used.
+///
+/// # Errors
+/// The text is no JSON object, or it has more than 100 hooks. A file without hooks has none.
+pub fn read_hooks(text: &str, from: &Provenance) -> Result<(Vec<Hook>, Vec<String>), Invalid> {
+    let mut settings: Map<String, Value> = serde_json::from_str(text)
+        .map_err(|error| Invalid::new(format!("it is no JSON object: {error}")))?;
+    let events = match settings.remove("hooks") {
+        Some(Value::Object(events)) => events,
+        Some(_) => return Err(Invalid::new("its \"hooks\" are no object")),
+        None => return Ok((Vec::new(), Vec::new())),
+    };
+    let (mut hooks, mut unread) = (Vec::new(), Vec::new());
+    for (event, groups) in events {
+        let Some(on) = event_of(&event) else {
+            unread.push(format!("hooks of the event {}", cleaned(&event, MAX_SHOWN)));
+            continue;
+        };
+        let groups: Vec<Group> = serde_json::from_value(groups).map_err(|error| {
+            Invalid::new(format!("its hooks of {event} have another form: {error}"))
+        })?;
+        for group in groups {
+            let matcher = matcher(group.matcher.as_deref().unwrap_or_default())?;
+            for written in group.hooks {
+                match hook(on, &matcher, written, from) {
+                    Ok(hook) => hooks.push(hook),
+                    Err(Invalid(why)) => unread.push(format!("a hook of {event}: {why}")),
+                }
+                if hooks.len() > MAX_HOOKS {
+                    return Err(Invalid::new(format!("it has more than {MAX_HOOKS} hooks")));
+                }
+            }
+        }
+    }
+    Ok((hooks, unread))
+}
+
+fn hook(on: HookEvent, matcher: &str, written: Value, from: &Provenance) -> Result<Hook, Invalid> {
+    let words: Words = serde_json::from_value(written)
+        .map_err(|error| Invalid::new(format!("it has another form: {error}")))?;
+    let timeout_ms = match words.timeout {
+        // The bounds make the conversion exact enough.
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is within 1 and 600,000"
+        )]
+        Some(seconds) if seconds > 0.0 => (seconds * 1000.0).clamp(1.0, MAX_MS as f64) as u64,
+        Some(_) => return Err(Invalid::new("its timeout is no number of seconds above 0")),
+        None => DEFAULT_MS,
+    };
+    let fails_closed = is_guarding(on) || words.on_failure.as_deref() == Some("block");
+    let handler = handler(words)?;
+    Ok(Hook {
+        on,
+        matcher: matcher.to_owned(),
+        handler,
+        timeout_ms,
+        fails_closed,
+        from: from.clone(),
+    })
+}
+
+fn handler(words: Words) -> Result<HookHandler, Invalid> {
+    let bounded =
+        |text: Option<String>, what: &str| match text.filter(|text| !text.trim().is_empty()) {
+            Some(text) if text.len() > MAX_TEXT => Err(Invalid::new(format!(
+                "its {what} has more than {MAX_TEXT} bytes"
+            ))),
+            Some(text) => Ok(text),
+            None => Err(Invalid::new(format!("it has no {what}"))),
+        };
+    Ok(match words.kind.as_str() {
+        "command" => {
+            let mut command = bounded(words.command, "command")?;
+            for argument in &words.args {
+                command.push(' ');
+                command.push_str(&quoted(argument));
+            }
+            HookHandler::Command {
+                command: bounded(Some(command), "command")?,
+            }
+        }
+        "http" => HookHandler::Http {
+            url: bounded(words.url, "url")?,
+            headers: words.headers,
+        },
+        "mcp_tool" => HookHandler::McpTool {
+            server: bounded(words.server, "server")?,
+            tool: bounded(words.tool, "tool")?,
+        },
+        "built_in" => HookHandler::BuiltIn {
+            name: bounded(words.name, "name")?,
+        },
+        other => {
+            return Err(Invalid::new(format!(
+                "its type {:?} is none of command, http, mcp_tool and built_in",
+                cleaned(other, MAX_SHOWN)
+            )));
+        }
+    })
+}
+
+/// The argument as one word of the shell.
+fn quoted(argument: &str) -> String {
+    format!("'{}'", argument.replace('\'', "'\\''"))
+}
+
+/// The matcher as a regular expression for a whole name; empty for all names.
+fn matcher(written: &str) -> Result<String, Invalid> {
+    if written.is_empty() || written == "*" {
+        return Ok(String::new());
+    }
+    if written.len() > MAX_MATCHER || Regex::new(&format!("^(?:{written})$")).is_err() {
+        return Err(Invalid::new(format!(
+            "its matcher {:?} is no regular expression",
+            cleaned(written, MAX_SHOWN)
+        )));
+    }
+    Ok(written.to_owned())
+}
+
+/// The event of a name. Claude Code writes some of them otherwise.
+pub(crate) fn event_of(name: &str) -> Option<HookEvent> {
+    Some(match name {
+        "SessionStart" => HookEvent::SessionStart,
+        "SessionEnd" => HookEvent::SessionEnd,
+        "UserPromptSubmit" => HookEvent::UserPromptSubmit,
+        "PreToolUse" => HookEvent::PreToolUse,
+        "PostToolUse" => HookEvent::PostToolUse,
+        "PostToolUseFailure" => HookEvent::PostToolUseFailure,
+        "PostToolBatch" => HookEvent::PostToolBatch,
+        "PermissionRequest" => HookEvent::PermissionRequest,
+        "PermissionDenied" => HookEvent::PermissionDenied,
+        "SubAgentStart" | "SubagentStart" => HookEvent::SubAgentStart,
+        "SubAgentStop" | "SubagentStop" => HookEvent::SubAgentStop,
+        "AgentStop" | "Stop" => HookEvent::AgentStop,
+        "AgentError" | "StopFailure" => HookEvent::AgentError,
+        "PreCompact" => HookEvent::PreCompact,
+        "PostCompact" => HookEvent::PostCompact,
+        "CronFired" => HookEvent::CronFired,
+        "WebhookReceived" => HookEvent::WebhookReceived,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use shared_types::{Digest, event::Layer};
+
+    use super::*;
+
+    fn read(text: &str) -> Result<(Vec<Hook>, Vec<String>), Invalid> {
+        let from = Provenance {
+            layer: Layer::Project,
+            at: ".claude/settings.json".to_owned(),
+            digest: Digest::of(text.as_bytes()),
+            trusted: false,
+        };
+        read_hooks(text, &from)
+    }
+
+    #[test]
+    fn the_settings_of_claude_code_are_read() {
+        let (hooks, unread) = read(
+            r#"{"model": "x", "hooks": {
+                "PreToolUse": [{"matcher": "Bash|Edit", "hooks": [{"type": "command", "command": "./a.sh", "timeout": 2}]}],
+                "Stop": [{"hooks": [{"type": "http", "url": "https://example.org/", "headers": {"X": "y"}}]}],
+                "TeammateIdle": [{"hooks": []}]}}"#,
+        )
+        .unwrap();
+        let pre = hooks
+            .iter()
+            .find(|hook| hook.on == HookEvent::PreToolUse)
+            .unwrap();
+        assert_eq!((pre.matcher.as_str(), pre.timeout_ms), ("Bash|Edit", 2000));
+        assert_eq!(
+            pre.handler,
+            HookHandler::Command {
+                command: "./a.sh".to_owned()
+            }
+        );
+        assert!(
+            hooks
+                .iter()
+                .any(|hook| hook.on == HookEvent::AgentStop && hook.timeout_ms == DEFAULT_MS)
+        );
+        assert_eq!(unread, ["hooks of the event TeammateIdle"]);
+    }
+
+    #[test]
+    fn a_file_without_hooks_has_none_and_one_of_another_form_is_refused() {
+        assert_eq!(read(r#"{"model": "x"}"#).unwrap(), (Vec::new(), Vec::new()));
+        assert!(read("[]").is_err());
+        assert!(read(r#"{"hooks": {"PreToolUse": 1}}"#).is_err());
+        assert!(read(r#"{"hooks": {"PreToolUse": [{"matcher": "(", "hooks": []}]}}"#).is_err());
+    }
+
+    #[test]
+    fn a_handler_that_cannot_be_used_is_named_and_the_others_count() {
+        let (hooks, unread) = read(
+            r#"{"hooks": {"PreToolUse": [{"hooks": [{"type": "prompt"}, {"type": "command"},
+                {"type": "command", "command": "x", "timeout": 0}, {"type": "command", "command": "x", "args": ["a'b"]}]}]}}"#,
+        )
+        .unwrap();
+        assert_eq!(unread.len(), 3);
+        assert_eq!(
+            hooks[0].handler,
+            HookHandler::Command {
+                command: r"x 'a'\''b'".to_owned()
+            }
+        );
+    }
+
+    #[test]
+    fn permission_hooks_fail_closed() {
+        let (hooks, _) = read(
+            r#"{"hooks": {"PermissionRequest": [{"hooks": [{"type": "command", "command": "x"}]}],
+                "PreToolUse": [{"hooks": [{"type": "command", "command": "x", "onFailure": "block"}, {"type": "command", "command": "x"}]}]}}"#,
+        )
+        .unwrap();
+        let closed: Vec<_> = hooks.iter().map(|hook| hook.fails_closed).collect();
+        assert_eq!(closed.iter().filter(|closed| **closed).count(), 2);
+    }
+}

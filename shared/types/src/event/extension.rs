@@ -1,0 +1,361 @@
+//! Extensions: the skills, roles, hooks, tool servers and plugins that people brought for a session.
+//!
+//! A turn looks for them before the model is asked, and records what it found. All that the engine does with them is a
+//! function of that record.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Digest;
+
+/// The extensions of a session, each kind in the order of its names. Of two of one kind with the same name only the one
+/// of the narrower layer is here, except for hooks: all hooks count.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Extensions {
+    /// Instructions that are loaded when they are used.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<Skill>,
+    /// Roles of subagents.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<Role>,
+    /// Hooks, in the order in which they run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<Hook>,
+    /// Tool servers: servers of the Model Context Protocol.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ToolServer>,
+    /// Plugins.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub plugins: Vec<Plugin>,
+    /// Words on extensions that do not count, each with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
+}
+
+impl Extensions {
+    /// True if there are none.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The files whose hooks, tool servers or plugins do not count because people do not trust them, each once.
+    pub fn untrusted(&self) -> Vec<&Provenance> {
+        let hooks = self.hooks.iter().map(|hook| &hook.from);
+        let servers = self.servers.iter().map(|server| &server.from);
+        let plugins = self.plugins.iter().map(|plugin| &plugin.from);
+        let mut files: Vec<_> = hooks.chain(servers).chain(plugins).collect();
+        files.retain(|from| !from.trusted);
+        files.sort_by_key(|from| &from.at);
+        files.dedup_by_key(|from| &from.at);
+        files
+    }
+
+    /// The news for people: a line with the numbers, and one for each file that does not count.
+    pub fn words(&self) -> Vec<String> {
+        let trusted = |from: &Provenance| from.trusted;
+        let hooks = self.hooks.iter().filter(|hook| trusted(&hook.from));
+        let servers = self.servers.iter().filter(|server| trusted(&server.from));
+        let plugins = self.plugins.iter().filter(|plugin| trusted(&plugin.from));
+        let counts = [
+            (self.skills.len(), "skill"),
+            (self.roles.len(), "agent"),
+            (hooks.count(), "hook"),
+            (servers.count(), "tool server"),
+            (plugins.count(), "plugin"),
+        ];
+        let counts = counts.iter().filter(|(number, _)| *number > 0);
+        let counts: Vec<_> = counts
+            .map(|(number, noun)| match number {
+                1 => format!("1 {noun}"),
+                _ => format!("{number} {noun}s"),
+            })
+            .collect();
+        let counted = match counts.is_empty() {
+            true => "extensions: none any more".to_owned(),
+            false => format!("extensions: {}", counts.join(", ")),
+        };
+        let untrusted = self.untrusted();
+        let has_counted = !counts.is_empty() || untrusted.is_empty() && self.unread.is_empty();
+        let untrusted = untrusted.into_iter().map(|file| {
+            format!(
+                "{} does nothing until you trust it: gantry extensions trust",
+                file.at
+            )
+        });
+        let unread = self.unread.iter().map(|why| format!("not used: {why}"));
+        let counted = has_counted.then_some(counted);
+        counted.into_iter().chain(untrusted).chain(unread).collect()
+    }
+}
+
+/// The layer of an extension. A narrower one stands behind a wider one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Layer {
+    /// An admin has registered it for all people of the tenant.
+    Tenant,
+    /// A person has registered it for their own sessions.
+    User,
+    /// A file of the project, on the runner.
+    Project,
+    /// A file of the project that its people do not share, on the runner.
+    Local,
+}
+
+impl Layer {
+    /// The layer in one word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Tenant => "tenant",
+            Self::User => "user",
+            Self::Project => "project",
+            Self::Local => "local",
+        }
+    }
+
+    /// True if its extensions are files on the runner.
+    pub fn is_on_runner(self) -> bool {
+        matches!(self, Self::Project | Self::Local)
+    }
+}
+
+/// Where an extension comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Provenance {
+    /// Its layer.
+    pub layer: Layer,
+    /// The file, relative to the root of the workspace; for one that is registered, the name under which it is.
+    pub at: String,
+    /// SHA-256 of its text.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[0-9a-f]{64}$"))]
+    pub digest: Digest,
+    /// True if people trust it with this very text. One that is registered is trusted; a hook, tool server or plugin of
+    /// a file is once the session's user said so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trusted: bool,
+}
+
+/// A folder with instructions that the model loads when it needs them (<https://agentskills.io/specification>).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Skill {
+    /// Its name: small letters, digits and single hyphens, at most 64 bytes.
+    pub name: String,
+    /// The task that it is for, at most 1,024 bytes.
+    pub description: String,
+    /// True if the model is not told of it: only a person's slash command uses it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_people: bool,
+    /// Where it comes from.
+    pub from: Provenance,
+}
+
+/// The part that a subagent plays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Role {
+    /// Its name: letters, digits, `-`, `_` and `:`, at most 64 bytes.
+    pub name: String,
+    /// The tasks that it is for.
+    pub description: String,
+    /// The text that is put before the conversation.
+    pub instructions: String,
+    /// The tools that it may use; absent for those of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Tools that it may not use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied_tools: Vec<String>,
+    /// The model, by its name or tier; absent for that of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The most model calls of one of its turns; absent for that of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u32>,
+    /// Where it comes from; absent for one that Gantry brings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Provenance>,
+}
+
+/// An action at an event of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Hook {
+    /// The event.
+    pub on: HookEvent,
+    /// The names of tools (or of what else the event is about) for which it runs, as a regular expression that must
+    /// match the whole name; empty for all.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub matcher: String,
+    /// The action.
+    pub handler: HookHandler,
+    /// The time that it has, in milliseconds.
+    pub timeout_ms: u64,
+    /// True if what it guards is refused when it fails.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fails_closed: bool,
+    /// Where it comes from.
+    pub from: Provenance,
+}
+
+/// An event at which hooks run. The names are those of Claude Code, where it has the event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum HookEvent {
+    /// The first turn of a session begins.
+    SessionStart,
+    /// A session is deleted.
+    SessionEnd,
+    /// A message was accepted, and the model was not asked yet.
+    UserPromptSubmit,
+    /// A call is about to be judged.
+    PreToolUse,
+    /// A call has completed.
+    PostToolUse,
+    /// A call has failed.
+    PostToolUseFailure,
+    /// All calls of an answer have ended.
+    PostToolBatch,
+    /// People are about to be asked about a call.
+    PermissionRequest,
+    /// A call was denied.
+    PermissionDenied,
+    /// A subagent begins.
+    SubAgentStart,
+    /// A subagent has ended.
+    SubAgentStop,
+    /// The agent is about to end its turn.
+    AgentStop,
+    /// The turn has failed.
+    AgentError,
+    /// The conversation is about to be compacted.
+    PreCompact,
+    /// The conversation was compacted.
+    PostCompact,
+    /// A timer fired.
+    CronFired,
+    /// A webhook was received.
+    WebhookReceived,
+}
+
+/// The action of a hook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum HookHandler {
+    /// Runs a command on the runner, in the sandbox, in the session's folder. It reads JSON and may write JSON.
+    Command {
+        /// The command, for the shell.
+        command: String,
+    },
+    /// Sends JSON to an address, from the server.
+    Http {
+        /// The address.
+        url: String,
+        /// Headers beside those of the protocol.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        headers: BTreeMap<String, String>,
+    },
+    /// Calls a tool of a tool server.
+    McpTool {
+        /// The server.
+        server: String,
+        /// The tool.
+        tool: String,
+    },
+    /// Does something that Gantry itself can do.
+    BuiltIn {
+        /// The name of the action.
+        name: String,
+    },
+}
+
+/// A server of the Model Context Protocol, as its file or row declares it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ToolServer {
+    /// Its name: letters, digits, `-` and `_`, at most 32 bytes.
+    pub name: String,
+    /// The way to it.
+    pub transport: ToolServerTransport,
+    /// Where it comes from.
+    pub from: Provenance,
+}
+
+/// The way to a tool server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum ToolServerTransport {
+    /// A program on the runner, in the sandbox, that speaks over its standard input and output.
+    Stdio {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        args: Vec<String>,
+        /// Variables of its environment that are no secrets. `${NAME}` and `${NAME:-DEFAULT}` stand for variables of
+        /// the sandbox.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        env: BTreeMap<String, String>,
+    },
+    /// A server of the web, which the Gantry server calls.
+    Http {
+        /// Its address.
+        url: String,
+        /// Headers beside those of the protocol that are no secrets.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        headers: BTreeMap<String, String>,
+    },
+}
+
+/// A program that brings tools, slash commands and parts of the prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Plugin {
+    /// Its name: small letters, digits and hyphens, at most 32 bytes.
+    pub name: String,
+    /// The program and its arguments; relative to the plugin's folder where it begins with `./`.
+    pub command: Vec<String>,
+    /// The plugin's folder on the runner, relative to the root of the workspace.
+    pub folder: String,
+    /// Its tools.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<PluginTool>,
+    /// Its slash commands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<PluginCommand>,
+    /// Sentences for the model about it; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub prompt: String,
+    /// Where it comes from.
+    pub from: Provenance,
+}
+
+/// A tool of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PluginTool {
+    /// Its name: letters, digits, `-` and `_`.
+    pub name: String,
+    /// The purpose of the tool and its use, for the model.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    pub parameters: serde_json::Value,
+}
+
+/// A slash command of a plugin. Its answer is the message that the model is sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PluginCommand {
+    /// Its name, without the slash.
+    pub name: String,
+    /// The purpose, for people.
+    pub description: String,
+}
