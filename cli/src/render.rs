@@ -13,6 +13,7 @@ use shared_types::{
     event::{
         CompactedBecause, FindingCategory, Finish, Parts, Place, TodoItem, TodoState, TurnOutcome,
     },
+    limits::HOOK_ORDINALS,
 };
 
 use self::clean::{Clean, clean, clean_line};
@@ -271,10 +272,17 @@ impl Renderer {
                 let words = words.iter().map(|text| clean_line(text, MAX_NOTE));
                 words.for_each(|text| self.note(&text));
             }
+            Event::HookEnded { end, .. } => {
+                if let Some(words) = end.words() {
+                    self.note(&clean_line(&words, MAX_NOTE));
+                }
+            }
             // The look at the place of a turn is not shown as a call.
             Event::CallPlaced {
-                step: 0, operation, ..
+                step: 0, operation, ordinal: 0, ..
             } => self.look.placed(*operation),
+            // Nor is the command of a hook.
+            Event::CallPlaced { ordinal, .. } if *ordinal >= HOOK_ORDINALS => {}
             Event::OperationSettled { operation, .. } if self.look.is(*operation) => {}
             Event::CallPlaced {
                 ordinal,

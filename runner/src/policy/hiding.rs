@@ -32,15 +32,17 @@ impl Policy {
 
     fn hide_instructions(&self, surveyed: &mut Surveyed) {
         let unread = &mut surveyed.unread;
-        surveyed.instructions.retain(|file| {
-            let is_denied = self.denies_reading(&file.path);
-            if is_denied {
-                let path = file.path.clone();
-                let failure = FileFailure::Denied { path: path.clone() };
-                unread.push(Skipped { path, failure });
-            }
-            !is_denied
-        });
+        for files in [&mut surveyed.instructions, &mut surveyed.extensions] {
+            files.retain(|file| {
+                let is_denied = self.denies_reading(&file.path);
+                if is_denied {
+                    let path = file.path.clone();
+                    let failure = FileFailure::Denied { path: path.clone() };
+                    unread.push(Skipped { path, failure });
+                }
+                !is_denied
+            });
+        }
         if let Some(denied) = surveyed
             .project
             .take_if(|file| self.denies_reading(&file.path))
@@ -108,14 +110,16 @@ mod tests {
                 path: ".gantry/permissions.toml".to_owned(),
                 text: String::new(),
             })),
+            extensions: vec![instructions(".gantry/hooks.json"), instructions(".mcp.json")],
         });
         policy.hide(&mut surveyed);
         let Outcome::Surveyed(left) = surveyed else {
             panic!("another outcome");
         };
         assert_eq!(left.instructions, [instructions("a/AGENTS.md")]);
+        assert_eq!(left.extensions, [instructions(".mcp.json")]);
         assert_eq!(left.project, None);
         let unread: Vec<_> = left.unread.iter().map(|one| &*one.path).collect();
-        assert_eq!(unread, ["AGENTS.md", ".gantry/permissions.toml"]);
+        assert_eq!(unread, ["AGENTS.md", ".gantry/hooks.json", ".gantry/permissions.toml"]);
     }
 }

@@ -14,8 +14,10 @@
 mod bounds;
 mod context;
 mod engine;
+mod extensions;
 pub mod feed;
 mod gates;
+mod hooks;
 mod log;
 mod models;
 mod prompt;

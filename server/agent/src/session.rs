@@ -5,11 +5,14 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use bytes::Bytes;
 use server_llm::{Images, Piece};
-use server_records::{ChatHit, ChatQuery, ModelCall, StandingRules, TrustedFile};
+use server_records::{
+    ChatHit, ChatQuery, ModelCall, StandingExtensions, StandingRules, TrustedFile, WholeSkill,
+};
 use shared_sandbox::{Outcome, OutputStream, Sandbox};
 use shared_types::{
     Digest, Event, OperationId, OperationScope, RunnerId, SessionEvent, SessionId, TraceContext,
-    TurnId, event::TodoItem,
+    TurnId,
+    event::{Layer, TodoItem},
 };
 
 use crate::models::ModelSource;
@@ -108,6 +111,18 @@ pub trait SessionLog: Send + Sync {
     /// # Errors
     /// If they cannot be read.
     async fn trusted_files(&self, runner: RunnerId) -> Result<Vec<TrustedFile>, LogError>;
+
+    /// The extensions that are registered for the session, and the files with extensions that its owner trusts.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    async fn extensions(&self) -> Result<StandingExtensions, LogError>;
+
+    /// A skill that is registered under this name in this layer, if it is.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    async fn skill(&self, layer: Layer, name: &str) -> Result<Option<WholeSkill>, LogError>;
 
     /// The texts in the sessions of this session's owner that have the words of the query, the newest first. The
     /// session itself is searched only if the query names it.

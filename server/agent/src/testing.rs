@@ -13,7 +13,8 @@ use server_llm::{
     Piece, Voice,
 };
 use server_records::{
-    ChatHit, ChatQuery, ChatSpeaker, ModelCall, SetRule, StandingRules, TrustedFile,
+    ChatHit, ChatQuery, ChatSpeaker, ModelCall, SetRule, StandingExtensions, StandingRules,
+    TrustedFile, WholeSkill,
 };
 use shared_sandbox::{
     CancelAnswer, ExitCause, ExitRecord, ExitStatus, Operation, OperationEvent, Outcome,
@@ -25,7 +26,8 @@ use shared_types::{
     SessionEvent, SessionId, TenantId, Timestamp, TurnId, UserId,
     clock::ManualClock,
     event::{
-        EventBody, Finish, Origin, Part, Parts, Terms, TodoItem, ToolCall, TurnOutcome, Usage,
+        EventBody, Finish, Layer, Origin, Part, Parts, Terms, TodoItem, ToolCall, TurnOutcome,
+        Usage,
     },
 };
 use tokio::{sync::mpsc, task::JoinHandle};
@@ -142,11 +144,12 @@ impl World {
 
     /// A worker that takes a turn up after a crash knows the log alone, and asks the same.
     pub(crate) fn assert_log_gives_requests(&self) {
-        let tools = ToolSet::of(&self.engine().sources, None);
+        let sources = self.engine().sources;
         let (mut transcript, mut of_log) = (Transcript::default(), Vec::new());
         for event in self.log.events() {
             if let Event::AnswerRecorded { turn, .. } = &event {
                 let model = self.model.info();
+                let tools = ToolSet::of_turn(&sources, &transcript, *turn);
                 of_log.push(prompt::request(&transcript, *turn, &model, &tools));
             }
             transcript.apply(&event, START);
@@ -304,6 +307,7 @@ struct Stored {
     rules: StandingRules,
     /// The files of projects that the user trusts.
     trusted: Vec<TrustedFile>,
+    extensions: StandingExtensions,
     writes: usize,
     fault: Option<Fault>,
     /// A message joins the turn right before the write of this number.
@@ -366,6 +370,10 @@ impl MemoryLog {
     /// Forgets the message with which it began.
     pub(crate) fn clear(&self) {
         lock(&self.state).events.clear();
+    }
+
+    pub(crate) fn register(&self, extension: server_records::RegisteredExtension) {
+        lock(&self.state).extensions.registered.push(extension);
     }
 
     pub(crate) fn leave(&self, items: Vec<TodoItem>) {
@@ -533,6 +541,20 @@ impl SessionLog for MemoryLog {
         let mut files = lock(&self.state).trusted.clone();
         files.retain(|file| file.runner == runner);
         Ok(files)
+    }
+
+    async fn extensions(&self) -> Result<StandingExtensions, LogError> {
+        Ok(lock(&self.state).extensions.clone())
+    }
+
+    async fn skill(&self, layer: Layer, name: &str) -> Result<Option<WholeSkill>, LogError> {
+        let state = lock(&self.state);
+        let mut skills = state.extensions.registered.iter();
+        let found = skills.find(|known| known.layer() == layer && known.name == name);
+        Ok(found.map(|known| WholeSkill {
+            text: known.text.clone(),
+            packed: (known.packed_bytes > 0).then(|| Bytes::from_static(b"a packed folder")),
+        }))
     }
 
     /// Has one text about each query.
@@ -802,6 +824,18 @@ impl Web for ScriptedWeb {
             url if url.contains(' ') => Err("there is no such page".to_owned()),
             _ => std::future::pending().await,
         }
+    }
+
+    /// Answers with the words of a hook that denies.
+    async fn post(
+        &self,
+        url: &str,
+        _headers: &std::collections::BTreeMap<String, String>,
+        _json: Bytes,
+        _within: Duration,
+    ) -> Result<String, String> {
+        self.ask(url);
+        Ok(r#"{"decision": "deny", "reason": "the web says no"}"#.to_owned())
     }
 
     async fn search(&self, query: &str, at_most: usize) -> Result<Vec<WebResult>, String> {

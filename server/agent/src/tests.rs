@@ -10,6 +10,7 @@ mod compacted;
 mod consent;
 mod conversation;
 mod edits;
+mod extended;
 mod history;
 mod limits;
 mod project;

@@ -16,9 +16,11 @@ mod lines;
 mod list;
 mod output;
 mod person;
+mod plugin;
 mod read;
 mod recall;
 mod shell;
+mod skill;
 mod tasks;
 mod todo;
 pub(crate) mod web;
@@ -32,9 +34,11 @@ use serde_json::Value;
 use server_llm::ToolSpec;
 use shared_sandbox::{Outcome, Request};
 use shared_types::{
-    Effect, ImageFormat,
+    Effect, ImageFormat, TurnId,
     event::{CallOutcome, TurnSettings},
 };
+
+use crate::transcript::Transcript;
 
 pub use arguments::{Arguments, BadArguments, Kind, Parameter};
 pub use context_edit::{ContextAsk, ContextChangeAsk, ContextEditTool};
@@ -46,10 +50,13 @@ pub use history::{ChatHistoryTool, HistoryAsk};
 pub use list::ListTool;
 pub use output::CommandOutput;
 pub use person::{AskUserTool, PersonAsk, PersonTools, PresentPlanTool};
+pub use plugin::PluginCallTool;
 pub use read::ReadTool;
 pub use recall::{Handle, RecallAsk, RecallTool};
 pub(crate) use recall::{excerpt_of, is_excerpt};
 pub use shell::ShellTool;
+pub(crate) use skill::rendered as skill_rendered;
+pub use skill::{SkillAsk, SkillTool};
 pub use tasks::{TaskAsk, TaskKillTool, TaskReadTool, TaskStatusTool};
 pub use todo::{TodoAsk, TodoListTool, TodoWriteTool};
 pub(crate) use todo::{rendered as todo_rendered, written as todo_written};
@@ -112,6 +119,11 @@ pub trait Tool: Send + Sync {
     fn render(&self, _ended: &Ended<'_>, _limit: usize) -> Option<Rendered> {
         None
     }
+
+    /// The longest text of its result, in bytes, where that is not the engine's own limit.
+    fn most_bytes(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// The request of a call.
@@ -129,6 +141,8 @@ pub enum Ask {
     History(HistoryAsk),
     /// Something of the to-do list.
     Todo(TodoAsk),
+    /// The instructions of a skill that is registered at the server.
+    Skill(SkillAsk),
     /// Something of the web.
     Web(WebAsk),
     /// Something of the user.
@@ -145,6 +159,8 @@ pub struct Prepared {
     /// The call waits for its end this long; then it goes on in the background. Nothing where the
     /// call waits until it has ended.
     pub wait_for: Option<Duration>,
+    /// All of its input; empty where it takes none.
+    pub input: Bytes,
 }
 
 impl Prepared {
@@ -154,6 +170,7 @@ impl Prepared {
             request,
             run_for,
             wait_for: None,
+            input: Bytes::new(),
         })
     }
 
@@ -212,6 +229,7 @@ impl Rendered {
 
 /// The text for the model of any end but a refusal, within the limit.
 pub(crate) fn render(tool: &dyn Tool, ended: &Ended<'_>, limit: usize) -> Rendered {
+    let limit = tool.most_bytes().unwrap_or(limit);
     let rendered = match ended.outcome {
         Outcome::Failed(failure) => Rendered::failed(failure),
         _ => tool.render(ended, limit).unwrap_or_else(|| {
@@ -275,6 +293,33 @@ impl ToolSet {
     pub fn of(sources: &[Arc<dyn ToolSource>], settings: Option<&TurnSettings>) -> Self {
         let sources = sources.iter().rev();
         Self::new(sources.flat_map(|source| source.tools(settings)))
+    }
+
+    /// The tools for a turn of this transcript: those of the sources, and those of the turn's extensions. None takes the
+    /// place of a tool of the sources.
+    pub(crate) fn of_turn(
+        sources: &[Arc<dyn ToolSource>],
+        transcript: &Transcript,
+        turn: TurnId,
+    ) -> Self {
+        let Some(log) = transcript.turn(turn) else {
+            return Self::of(sources, None);
+        };
+        let directory = transcript.directory();
+        let mut all = Self::of(sources, log.settings.as_ref());
+        let mut add = |tool: Arc<dyn Tool>| {
+            all.tools.entry(tool.name().to_owned()).or_insert(tool);
+        };
+        if let Some(skills) = SkillTool::of(&log.extensions, directory) {
+            add(Arc::new(skills));
+        }
+        let plugins = log.extensions.plugins.iter();
+        for plugin in plugins.filter(|plugin| plugin.from.trusted) {
+            for tool in PluginCallTool::all(plugin, directory) {
+                add(Arc::new(tool));
+            }
+        }
+        all
     }
 
     /// Every tool of this crate.

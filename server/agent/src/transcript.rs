@@ -14,12 +14,13 @@ use shared_types::{
     ApprovalId, Digest, Event, Isolation, Mode, OperationId, RunnerId, SessionEvent, Timestamp,
     TurnId,
     event::{
-        Answer, Awaited, CallOutcome, Choice, Extensions, FileSeen, Finish, InstructionFile,
-        Origin, Parts, Place, StopReason, Terms, TodoItem, ToolCall, TurnLimit, TurnOutcome,
-        TurnSettings,
+        Answer, Awaited, CallOutcome, Choice, Extensions, FileSeen, Finish, HookDecision, HookEnd,
+        HookEvent, InstructionFile, Origin, Parts, Place, StopReason, Terms, TodoItem, ToolCall,
+        TurnLimit, TurnOutcome, TurnSettings,
     },
 };
 
+use crate::hooks::HookPoint;
 use rewind::Before;
 pub(crate) use steers::Steer;
 
@@ -56,6 +57,8 @@ struct Shared {
     survey: Option<Arc<SurveyLog>>,
     /// The extensions that were found last.
     extensions: Arc<Extensions>,
+    /// How often a hook failed in a row, by its file, event and action.
+    hook_failures: HashMap<(String, HookEvent, String), u32>,
     /// The operator's text with which the system prompt begins.
     base: Option<Arc<str>>,
     /// The to-do list.
@@ -168,6 +171,8 @@ pub(crate) struct TurnLog {
     pub(crate) is_surveyed: bool,
     /// The extensions that it may use.
     pub(crate) extensions: Arc<Extensions>,
+    /// The ends of its hooks.
+    pub(crate) hooks: Vec<HookEnd>,
     /// The state before it, to go back to.
     before: Before,
     /// The messages that joined it while it worked.
@@ -355,6 +360,19 @@ impl Transcript {
                 let mut turns = self.turns.iter_mut().rev();
                 if let Some(turn) = turns.find(|known| known.id == *turn) {
                     turn.extensions = found;
+                }
+            }
+            Event::HookEnded { turn, end } => {
+                let hook = (end.from.at.clone(), end.on, end.action.clone());
+                match end.failed {
+                    Some(_) => *self.shared.hook_failures.entry(hook).or_default() += 1,
+                    None => {
+                        self.shared.hook_failures.remove(&hook);
+                    }
+                }
+                let mut turns = self.turns.iter_mut().rev();
+                if let Some(turn) = turns.find(|known| known.id == *turn) {
+                    turn.hooks.push((**end).clone());
                 }
             }
             Event::TodoChanged {
@@ -593,6 +611,12 @@ impl Transcript {
         self.shared.base.as_deref()
     }
 
+    /// How often this hook failed in a row.
+    pub(crate) fn failures_of(&self, at: &str, on: HookEvent, action: &str) -> u32 {
+        let hook = (at.to_owned(), on, action.to_owned());
+        self.shared.hook_failures.get(&hook).copied().unwrap_or(0)
+    }
+
     /// The to-do list.
     pub(crate) fn todo(&self) -> &[TodoItem] {
         &self.shared.todo
@@ -738,6 +762,7 @@ impl TurnLog {
             found: None,
             is_surveyed: false,
             extensions: Arc::default(),
+            hooks: Vec::new(),
             before: Before::default(),
             steers: Vec::new(),
             steps: Vec::new(),
@@ -746,6 +771,29 @@ impl TurnLog {
             is_interrupted: false,
             ended: None,
         }
+    }
+
+    /// The end of the hook of this number at this point, if it ran.
+    pub(crate) fn hook_end(&self, point: HookPoint, number: u32) -> Option<&HookEnd> {
+        self.hook_ends(point).find(|end| end.number == number)
+    }
+
+    /// The ends of the hooks that ran at this point.
+    pub(crate) fn hook_ends(&self, point: HookPoint) -> impl Iterator<Item = &HookEnd> {
+        let is_there = move |end: &&HookEnd| {
+            (end.on, end.step, end.ordinal) == (point.on, point.step, point.ordinal)
+        };
+        self.hooks.iter().filter(is_there)
+    }
+
+    /// True if a hook wants the turn to go on behind the last word of this step.
+    pub(crate) fn is_kept_going(&self, step: u32) -> bool {
+        let mut ends = self.hooks.iter();
+        ends.any(|end| {
+            end.on == HookEvent::AgentStop
+                && end.step == step
+                && end.decision == Some(HookDecision::Deny)
+        })
     }
 
     /// True if this turn works where a call of an earlier turn ran: on the same runner, and in the workspace that

@@ -17,9 +17,13 @@ mod conclusion;
 mod consent;
 mod context_edit;
 mod dispatcher;
+mod extend;
 mod failing;
+mod feeding;
 mod guarded;
 mod history;
+mod hook;
+mod hooked;
 pub(crate) mod limit;
 mod listen;
 mod next;
@@ -143,7 +147,6 @@ impl<'a> Turn<'a> {
         let transcript = Transcript::of(&log);
         let cancel = cancel.child_token();
         let turn = transcript.turn(id).ok_or(TurnError::NotInLog)?;
-        let settings = turn.settings.as_ref();
         if turn.cancel_requested {
             cancel.cancel();
         }
@@ -155,7 +158,7 @@ impl<'a> Turn<'a> {
             waited,
             interrupted,
             cancel,
-            tools: Arc::new(ToolSet::of(&engine.sources, settings)),
+            tools: Arc::new(ToolSet::of_turn(&engine.sources, &transcript, id)),
             transcript,
             waiting: Vec::new(),
             window: engine.limits.model_window,
@@ -204,6 +207,14 @@ impl<'a> Turn<'a> {
 
     /// Ends the turn, or learns of the messages that joined it before that.
     async fn end(&mut self, outcome: TurnOutcome, reason: Option<String>) -> Result<(), TurnError> {
+        match outcome {
+            TurnOutcome::Completed if self.before_stop().await? => return Ok(()),
+            TurnOutcome::Failed => {
+                self.before_failure(reason.as_deref().unwrap_or_default())
+                    .await?
+            }
+            _ => {}
+        }
         let ended = self.ended(outcome, reason);
         let untaken = match self.ports.log.record(vec![ended.clone()]).await {
             Err(error @ LogError::UntakenSteers) => error,

@@ -11,6 +11,7 @@ mod chat;
 mod commit;
 mod consent;
 mod error;
+mod extension;
 mod fleet;
 mod hint;
 mod link;
@@ -30,6 +31,10 @@ pub use consent::{
     StandingRules, TrustedFile, is_in_folder, project_folder, project_path,
 };
 pub use error::PortError;
+pub use extension::{
+    ExtensionKind, RegisteredExtension, StandingExtensions, TrustedExtension, UnknownExtensionKind,
+    WholeSkill,
+};
 pub use fleet::{Fleet, FleetRunner, FleetSandbox, FleetSnapshot};
 pub use hint::{Hint, HintBatch, HintNews, HintWire, MAX_HINT_TEXT_BYTES};
 pub use link::{Heard, LinkHolder, LinkIdentity, LinkRows, LinkState};

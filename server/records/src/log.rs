@@ -4,10 +4,14 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use shared_sandbox::Outcome;
 use shared_types::{
-    Digest, Epoch, Event, OperationId, RunnerId, SessionEvent, Timestamp, TurnId, event::TodoItem,
+    Digest, Epoch, Event, OperationId, RunnerId, SessionEvent, Timestamp, TurnId,
+    event::{Layer, TodoItem},
 };
 
-use crate::{ChatHit, ChatQuery, ModelCall, SessionError, StandingRules, TrustedFile};
+use crate::{
+    ChatHit, ChatQuery, ModelCall, SessionError, StandingExtensions, StandingRules, TrustedFile,
+    WholeSkill,
+};
 
 /// The events of one session.
 #[async_trait]
@@ -82,6 +86,18 @@ pub trait LogRows: Send + Sync {
     /// # Errors
     /// They cannot be read.
     async fn trusted_files(&self, runner: RunnerId) -> Result<Vec<TrustedFile>, SessionError>;
+
+    /// The extensions that are registered for the session, and the files with extensions that its owner trusts.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    async fn extensions(&self) -> Result<StandingExtensions, SessionError>;
+
+    /// A skill that is registered under this name in this layer, if it is.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    async fn skill(&self, layer: Layer, name: &str) -> Result<Option<WholeSkill>, SessionError>;
 
     /// The texts in the sessions of this session's owner that have the words of the query, the newest first. The
     /// session itself is searched only if the query names it.

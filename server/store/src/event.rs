@@ -5,7 +5,7 @@
 use server_records::{Appended, CallEnd, ModelCall, StoredEvent};
 use shared_types::{
     Epoch, Event, SessionEvent, SessionId, TenantId, Timestamp,
-    event::{EventBody, TurnOutcome},
+    event::{EventBody, HookEnd, TurnOutcome},
     limits::MAX_EVENTS_PAGE,
 };
 
@@ -194,6 +194,28 @@ impl Store {
                 return Ok(log);
             }
         }
+    }
+
+    /// The last event of this kind in a session's log; nothing without one, or if this release cannot read it.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn last_event(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        kind: &str,
+    ) -> Result<Option<Event>, StoreError> {
+        let row: Option<StoredEvent> = query_as(
+            "SELECT seq, at, body FROM events
+             WHERE tenant_id = $1 AND session_id = $2 AND kind = $3 ORDER BY seq DESC LIMIT 1",
+        )
+        .bind(tenant.to_string())
+        .bind(session.to_string())
+        .bind(kind)
+        .fetch_optional(&mut self.read(tenant).await?)
+        .await?;
+        Ok(row.and_then(|row| row.event.known().cloned()))
     }
 
     async fn event_rows(
@@ -455,6 +477,12 @@ async fn take_effect(
                 ));
             }
             operation::close(tx, tenant, *turn, call, now).await?;
+            Ok(None)
+        }
+        Event::HookEnded { turn, end } => {
+            turn::must_run(turn_state)?;
+            let ordinal = HookEnd::operation_ordinal(end.on, end.ordinal, end.number);
+            operation::close(tx, tenant, *turn, CallNumber::new(end.step, ordinal), now).await?;
             Ok(None)
         }
         Event::TurnEnded {

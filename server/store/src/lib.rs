@@ -41,6 +41,7 @@ mod database;
 mod duty;
 mod error;
 mod event;
+mod extension;
 mod fleet;
 mod image;
 mod join_token;
@@ -83,6 +84,7 @@ pub use database::{
     require_empty,
 };
 pub use error::{Full, StoreError, StoreOpenError};
+pub use extension::NewExtension;
 pub use fleet::{CallerPlace, FleetRow};
 pub use image::{IMAGES_OF_SESSION_AT_MOST, IMAGES_OF_SESSION_BYTES, ImageRow};
 pub use join_token::{JOIN_TOKENS_OF_USER_AT_MOST, JoinTokenRow, NewJoinToken};

@@ -1,7 +1,8 @@
 //! Pages of the web.
 
-use std::{error::Error, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, error::Error, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use reqwest::{
     Client, Response, StatusCode,
     header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, LOCATION},
@@ -49,6 +50,16 @@ impl Default for FetchOptions {
     }
 }
 
+/// Most bytes of the answer to what is posted.
+const POSTED_AT_MOST: usize = 256 * 1024;
+
+/// JSON that is to be sent.
+pub(crate) struct Post<'a> {
+    pub(crate) url: &'a str,
+    pub(crate) headers: &'a BTreeMap<String, String>,
+    pub(crate) json: Bytes,
+}
+
 /// Fetches pages.
 pub(crate) struct Fetcher {
     http: Client,
@@ -93,6 +104,32 @@ impl Fetcher {
             .unwrap_or(Err(WebError::TimedOut(within)))
     }
 
+    /// Sends JSON to this address, and returns the text of the answer.
+    pub(crate) async fn post(&self, post: Post<'_>, within: Duration) -> Result<String, WebError> {
+        let posted = async {
+            let url = self.reach.parse(post.url)?;
+            let _room = self.room.acquire().await;
+            let mut request = self.http.post(url.clone()).body(post.json);
+            for (name, value) in post.headers {
+                request = request.header(name, value);
+            }
+            let request = request.header(CONTENT_TYPE, "application/json");
+            let response = request
+                .send()
+                .await
+                .map_err(|error| unreached(&url, &error))?;
+            let status = response.status();
+            if !status.is_success() {
+                return Err(broken(&url, &format!("it answered {status}")));
+            }
+            let text = body::read(response, POSTED_AT_MOST).await?;
+            Ok(String::from_utf8_lossy(&text).into_owned())
+        };
+        timeout(within, posted)
+            .await
+            .unwrap_or(Err(WebError::TimedOut(within)))
+    }
+
     async fn follow(&self, mut url: Url) -> Result<Page, WebError> {
         for _ in 0..=REDIRECTS_AT_MOST {
             let response = self.ask(&url).await?;
@@ -110,16 +147,7 @@ impl Fetcher {
             .header(ACCEPT, ACCEPTED)
             .header(ACCEPT_ENCODING, "gzip");
         tracing::debug!(web.host = host(url), "fetching a page");
-        request
-            .send()
-            .await
-            .map_err(|error| match is_refused(&error) {
-                true => WebError::Private(host(url)),
-                false => WebError::Unreachable {
-                    host: host(url),
-                    cause: http::root_cause(&error),
-                },
-            })
+        request.send().await.map_err(|error| unreached(url, &error))
     }
 
     /// The page to which an answer leads on, if it does.
@@ -171,6 +199,16 @@ impl Fetcher {
             url: url.to_string(),
             text,
         })
+    }
+}
+
+fn unreached(url: &Url, error: &reqwest::Error) -> WebError {
+    match is_refused(error) {
+        true => WebError::Private(host(url)),
+        false => WebError::Unreachable {
+            host: host(url),
+            cause: http::root_cause(error),
+        },
     }
 }
 

@@ -21,7 +21,14 @@ pub use self::{
         RESULTS_AT_MOST, SearchHit, SearchKey, SearchOptions, SearchProvider, UnknownProvider,
     },
 };
-use self::{fetch::Fetcher, search::Searcher};
+use std::{collections::BTreeMap, time::Duration};
+
+use bytes::Bytes;
+
+use self::{
+    fetch::{Fetcher, Post},
+    search::Searcher,
+};
 
 /// The parts of the web that the operator offers.
 #[derive(Debug, Clone, Default)]
@@ -76,6 +83,24 @@ impl Web {
     pub async fn fetch(&self, url: &str) -> Result<Page, WebError> {
         match &self.fetcher {
             Some(fetcher) => fetcher.fetch(url).await,
+            None => Err(WebError::NotOffered),
+        }
+    }
+
+    /// Sends JSON to this address, and returns the text of the answer, at most 256 KiB. No redirect is followed. Dropping
+    /// the future ends the request.
+    ///
+    /// # Errors
+    /// Fails if the address may not be asked for, does not answer in time, or answers with a status that is no success.
+    pub async fn post(
+        &self,
+        url: &str,
+        headers: &BTreeMap<String, String>,
+        json: Bytes,
+        within: Duration,
+    ) -> Result<String, WebError> {
+        match &self.fetcher {
+            Some(fetcher) => fetcher.post(Post { url, headers, json }, within).await,
             None => Err(WebError::NotOffered),
         }
     }

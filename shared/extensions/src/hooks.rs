@@ -192,7 +192,6 @@ fn matcher(written: &str) -> Result<String, Invalid> {
 pub(crate) fn event_of(name: &str) -> Option<HookEvent> {
     Some(match name {
         "SessionStart" => HookEvent::SessionStart,
-        "SessionEnd" => HookEvent::SessionEnd,
         "UserPromptSubmit" => HookEvent::UserPromptSubmit,
         "PreToolUse" => HookEvent::PreToolUse,
         "PostToolUse" => HookEvent::PostToolUse,
@@ -206,8 +205,6 @@ pub(crate) fn event_of(name: &str) -> Option<HookEvent> {
         "AgentError" | "StopFailure" => HookEvent::AgentError,
         "PreCompact" => HookEvent::PreCompact,
         "PostCompact" => HookEvent::PostCompact,
-        "CronFired" => HookEvent::CronFired,
-        "WebhookReceived" => HookEvent::WebhookReceived,
         _ => return None,
     })
 }

@@ -163,6 +163,6 @@ mod tests {
         )
         .unwrap();
         assert_eq!((servers.len(), unread.len()), (1, 5));
-        assert!(read("[]").is_err());
+        assert!(read("1").is_err());
     }
 }

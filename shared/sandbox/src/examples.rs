@@ -147,7 +147,7 @@ examples! {
             bytes: 9,
             digest: digest(),
         })],
-        Request::Survey(_) => [Request::Survey(Survey { path: path(), max_bytes: 10, of_user: true })],
+        Request::Survey(_) => [Request::Survey(Survey { path: path(), max_bytes: 10, of_user: true, extension_bytes: 20 })],
     }
 
     /// Outcomes of every kind.
@@ -265,6 +265,12 @@ examples! {
                 path: path(),
                 text: text("deny = []"),
             })),
+            extensions: vec![Instructions {
+                path: path(),
+                text: text("{}"),
+                bytes: 2,
+                cut: false,
+            }],
         })],
         Outcome::Failed(_) => [Outcome::Failed(FileFailure::DiskFull)],
         Outcome::Refused(_) => [Outcome::Refused(

@@ -321,6 +321,9 @@ pub struct Surveyed {
     /// release looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<Box<ProjectFile>>,
+    /// Files with extensions, those of the nearest directory first. Of a skill only the beginning is here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<Instructions>,
 }
 
 /// The file with a project's rules for agents, relative to the project's folder.

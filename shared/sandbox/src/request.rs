@@ -179,6 +179,9 @@ pub struct Survey {
     pub max_bytes: u64,
     /// Also the instructions of the user of the machine, outside of the workspace.
     pub of_user: bool,
+    /// Most bytes of all files with extensions together; 0 if they are not looked for.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub extension_bytes: u64,
 }
 
 /// List a directory.

@@ -20,8 +20,8 @@ use serde_json::{Map, Value};
 
 pub use approval::{Answer, PlannedCall, PlannedPath, Question, Unanswered};
 pub use extension::{
-    Extensions, Hook, HookEvent, HookHandler, Layer, Plugin, PluginCommand, PluginTool, Provenance,
-    Role, Skill, ToolServer, ToolServerTransport,
+    Extensions, Hook, HookDecision, HookEnd, HookEvent, HookHandler, Layer, Plugin, PluginCommand,
+    PluginTool, Provenance, Role, Skill, ToolServer, ToolServerTransport,
 };
 pub use finding::{Finding, FindingCategory};
 pub use part::{Origin, Part, Parts};
@@ -300,6 +300,14 @@ pub enum Event {
         /// All of them.
         extensions: Box<Extensions>,
     },
+    /// A hook has ended; recorded before what it decides on goes on.
+    #[serde(rename = "hook.ended")]
+    HookEnded {
+        /// The turn.
+        turn: TurnId,
+        /// Its end.
+        end: Box<HookEnd>,
+    },
     /// People are asked before a call goes on; the call waits for the answer.
     #[serde(rename = "approval.asked")]
     ApprovalAsked {
@@ -548,7 +556,7 @@ impl Event {
     /// its fields changes its meaning. It also does so when a field gets a value that a reader of this version
     /// does not know, such as a new outcome. The other kinds keep theirs, so that an older reader goes on reading
     /// them. A new kind or a new optional field needs no new version.
-    pub const KINDS: [(&'static str, u32); 22] = [
+    pub const KINDS: [(&'static str, u32); 23] = [
         ("session.created", 1),
         ("input.accepted", 3),
         ("input.steered", 1),
@@ -558,6 +566,7 @@ impl Event {
         ("prompt.changed", 1),
         ("place.surveyed", 1),
         ("extensions.found", 1),
+        ("hook.ended", 1),
         ("approval.asked", 1),
         ("approval.answered", 1),
         ("call.placed", 1),
@@ -597,6 +606,7 @@ impl Event {
             Self::PromptChanged { .. } => "prompt.changed",
             Self::PlaceSurveyed { .. } => "place.surveyed",
             Self::ExtensionsFound { .. } => "extensions.found",
+            Self::HookEnded { .. } => "hook.ended",
             Self::ApprovalAsked { .. } => "approval.asked",
             Self::ApprovalAnswered { .. } => "approval.answered",
             Self::CallPlaced { .. } => "call.placed",
@@ -627,6 +637,7 @@ impl Event {
             | Self::PromptChanged { turn, .. }
             | Self::PlaceSurveyed { turn, .. }
             | Self::ExtensionsFound { turn, .. }
+            | Self::HookEnded { turn, .. }
             | Self::ApprovalAsked { turn, .. }
             | Self::ApprovalAnswered { turn, .. }
             | Self::CallPlaced { turn, .. }

@@ -117,6 +117,8 @@ ids! {
     SecretId = "sec";
     /// An account at a provider of models.
     ModelAccountId = "mac";
+    /// An extension that is registered at the server.
+    ExtensionId = "ext";
     /// One request to a model that was sent.
     ModelCallId = "mca";
 }

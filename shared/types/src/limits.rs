@@ -179,3 +179,6 @@ mod tests {
         );
     }
 }
+
+/// From this ordinal on, an operation of a step is one of a hook and none of a call of the model's answer.
+pub const HOOK_ORDINALS: u32 = 1 << 20;

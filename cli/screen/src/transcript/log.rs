@@ -4,6 +4,7 @@ use shared_types::{
     Event, OperationId, TurnId, UserId,
     event::{CompactedBecause, Finish, Part, Parts, TurnOutcome},
     human::tokens,
+    limits::HOOK_ORDINALS,
 };
 
 use super::{
@@ -58,6 +59,11 @@ impl Transcript {
             }
             Event::ExtensionsFound { turn, extensions } => {
                 for words in extensions.words() {
+                    self.add_note(Some(*turn), safe::line(&words));
+                }
+            }
+            Event::HookEnded { turn, end } => {
+                if let Some(words) = end.words() {
                     self.add_note(Some(*turn), safe::line(&words));
                 }
             }
@@ -312,7 +318,11 @@ impl Transcript {
         else {
             return;
         };
-        // The look at the place of a turn is not shown as a call.
+        // The command of a hook is not shown as a call.
+        if *ordinal >= HOOK_ORDINALS {
+            return;
+        }
+        // Nor is the look at the place of a turn.
         if *step == 0 {
             self.log.look = Some(*operation);
             return;

@@ -2,6 +2,8 @@
 //! rules that people wrote for agents. Nothing of it makes the survey fail but a folder that is not there: what cannot be read is
 //! named.
 
+mod extensions;
+
 use std::{
     fs::File,
     io::Read as _,
@@ -102,6 +104,10 @@ pub(super) fn survey(
             None
         }
     };
+    let extensions = match asked.extension_bytes {
+        0 => Vec::new(),
+        most => extensions::extensions(workspace, &relative, most, allowance, &mut unread)?,
+    };
     Ok(Surveyed {
         system: system(),
         folder: folder.to_string_lossy().into_owned(),
@@ -109,6 +115,7 @@ pub(super) fn survey(
         instructions,
         unread,
         project: project.map(Box::new),
+        extensions,
     })
 }
 

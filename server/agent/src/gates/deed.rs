@@ -33,7 +33,8 @@ impl OwnedDeed {
             | Ask::Recall(_)
             | Ask::Context(_)
             | Ask::History(_)
-            | Ask::Todo(_) => None,
+            | Ask::Todo(_)
+            | Ask::Skill(_) => None,
         }
     }
 

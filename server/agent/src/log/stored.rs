@@ -9,13 +9,13 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use server_llm::Images;
 use server_records::{
-    CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, SessionError, SessionKey, StandingRules,
-    TrustedFile,
+    CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, SessionError, SessionKey, StandingExtensions,
+    StandingRules, TrustedFile, WholeSkill,
 };
 use shared_sandbox::Outcome;
 use shared_types::{
     Clock, Digest, Epoch, Event, OperationId, RunnerId, SessionEvent, SessionId, TurnId,
-    event::TodoItem,
+    event::{Layer, TodoItem},
 };
 
 use super::{cache::LogCache, measured::Counted};
@@ -102,6 +102,14 @@ impl SessionLog for StoredLog {
 
     async fn trusted_files(&self, runner: RunnerId) -> Result<Vec<TrustedFile>, LogError> {
         self.rows.trusted_files(runner).await.map_err(refused)
+    }
+
+    async fn extensions(&self) -> Result<StandingExtensions, LogError> {
+        self.rows.extensions().await.map_err(refused)
+    }
+
+    async fn skill(&self, layer: Layer, name: &str) -> Result<Option<WholeSkill>, LogError> {
+        self.rows.skill(layer, name).await.map_err(refused)
     }
 
     async fn search_chats(&self, query: &ChatQuery) -> Result<Vec<ChatHit>, LogError> {

@@ -3,7 +3,7 @@
 use server_llm::{Message, ModelInfo};
 use shared_types::{
     TurnId,
-    event::{CallOutcome, Choice, Part, Parts, ToolCall},
+    event::{CallOutcome, Choice, Extensions, HookDecision, HookEvent, Part, Parts, ToolCall},
 };
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
     surroundings,
 };
 use crate::{
-    gates,
+    extensions, gates,
     tools::{Handle, NEVER_RAN, todo_written},
     transcript::{Call, Compacted, LateEnd, SentAs, Steer, Step, SurveyLog, Transcript, TurnLog},
     turn::limit,
@@ -96,6 +96,7 @@ pub(super) fn tail(
     let mut last = transcript.turns().first().filter(|_| gone > 0);
     // The instructions were sent with the first message that they counted for; where that is not sent, they are again.
     let mut survey: Option<&SurveyLog> = None;
+    let mut extended: Option<&Extensions> = None;
     for log in transcript.up_to(turn) {
         let is_gone = take(&mut gone, 1) == 1;
         let parts = log.steps.iter().map(|step| 1 + step.calls.len());
@@ -109,6 +110,9 @@ pub(super) fn tail(
                 notes += &surroundings::note(survey, now, model.profile.window);
                 survey = Some(now);
             }
+            notes += &extensions::note(extended, &log.extensions);
+            extended = Some(&log.extensions);
+            notes += &hooks_before(log);
             notes += gates::mode_note(last, log).unwrap_or_default();
             if let Some(found) = &log.found {
                 notes += "[an earlier conversation in this folder left this to-do list; go on with it if it is asked for, \
@@ -144,6 +148,9 @@ pub(super) fn tail(
             }
             let is_bound = model.profile.binds_thoughts && step.prefix != transcript.prefix();
             push_step(&mut messages, step, &sent, model, is_bound);
+            if sent.text {
+                messages.extend(hooks_behind(log, step.number).map(|note| user(&note)));
+            }
         }
         if is_sent {
             let steers = log.steers_behind();
@@ -156,6 +163,30 @@ pub(super) fn tail(
         }
     }
     messages
+}
+
+/// The notes of hooks before the first step of a turn.
+fn hooks_before(log: &TurnLog) -> String {
+    let ends = log
+        .hooks
+        .iter()
+        .filter(|end| end.step == 0 && !end.context.is_empty());
+    ends.map(|end| format!("[a hook says: {}]\n", end.context))
+        .collect()
+}
+
+/// The notes of hooks behind a step: what they say of all its calls, and why the turn goes on.
+fn hooks_behind(log: &TurnLog, step: u32) -> impl Iterator<Item = String> {
+    let ends = log.hooks.iter().filter(move |end| end.step == step);
+    ends.filter_map(|end| match end.on {
+        HookEvent::PostToolBatch if !end.context.is_empty() => {
+            Some(format!("[a hook says: {}]", end.context))
+        }
+        HookEvent::AgentStop if end.decision == Some(HookDecision::Deny) => {
+            Some(format!("[a hook wants you to go on: {}]", end.reason))
+        }
+        _ => None,
+    })
 }
 
 /// The text in place of parts that were compacted.

@@ -34,6 +34,7 @@ fn finds(file: Option<(&str, &str)>) -> Script {
                 text: text.to_owned(),
             })
         }),
+        extensions: Vec::new(),
     }))
 }
 

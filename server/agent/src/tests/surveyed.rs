@@ -44,6 +44,7 @@ fn surveyed(branch: &str, files: &[(&str, &str)]) -> Script {
         instructions: instructions.collect(),
         unread: Vec::new(),
         project: None,
+        extensions: Vec::new(),
     }))
 }
 

@@ -143,6 +143,30 @@ impl Arguments {
         }
     }
 
+    /// Takes arguments of a tool that has a schema of its own, and checks only their form.
+    ///
+    /// # Errors
+    /// If they are not a JSON object.
+    pub fn free(written: &str) -> Result<Self, BadArguments> {
+        let written = if written.trim().is_empty() {
+            "{}"
+        } else {
+            written
+        };
+        match serde_json::from_str(written) {
+            Ok(Value::Object(given)) => Ok(Self { given }),
+            Ok(_) => Err(BadArguments::new("the arguments are not a JSON object")),
+            Err(error) => Err(BadArguments::new(format!(
+                "the arguments are not valid JSON ({error})"
+            ))),
+        }
+    }
+
+    /// All of them.
+    pub fn object(&self) -> &Map<String, Value> {
+        &self.given
+    }
+
     /// A string; empty where it was not given.
     pub fn text(&self, name: &str) -> &str {
         self.given

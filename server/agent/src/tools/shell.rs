@@ -3,6 +3,7 @@
 
 use std::{num::NonZeroU64, time::Duration};
 
+use bytes::Bytes;
 use shared_sandbox::{Command, Exec, ExitCause, ExitRecord, ExitStatus, Outcome, Request};
 use shared_types::{
     Effect,
@@ -120,6 +121,7 @@ impl Tool for ShellTool {
             }),
             run_for: COMMAND_RUNS_AT_MOST,
             wait_for: Some(wait_for),
+            input: Bytes::new(),
         }))
     }
 

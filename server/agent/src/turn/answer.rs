@@ -10,7 +10,7 @@ use server_llm::{Answer, CallTrace, Images, Model, ModelError, ModelInfo, ModelR
 use server_records::{ModelCall, ModelCost};
 use shared_types::{
     Digest, Event, SpanId,
-    event::{CompactedBecause, Finish, Part, TurnLimit, TurnOutcome, Usage},
+    event::{CompactedBecause, Finish, HookEvent, Part, TurnLimit, TurnOutcome, Usage},
 };
 use tokio::sync::mpsc;
 
@@ -84,6 +84,13 @@ impl<'a> Turn<'a> {
     /// Asks for the answer of this step and records it. Without one the turn ends.
     pub(super) async fn ask_model(&mut self, step: u32) -> Result<(), TurnError> {
         self.prepare().await?;
+        let stopped = match step {
+            1 => self.before_first_step().await?,
+            _ => self.after_batch(step).await?,
+        };
+        if let Some(reason) = stopped {
+            return self.fail(reason, Vec::new()).await;
+        }
         self.take_steers(step).await?;
         let chain = match self.chain().await {
             Ok(chain) => chain,
@@ -444,8 +451,14 @@ impl<'a> Turn<'a> {
         // Known before it is durable: where it does not become so, this claim of the turn ends.
         self.transcript.apply(&answered, self.engine.clock.now());
         let mut events = vec![answered];
-        if let Next::End { outcome, reason } = self.next().await? {
-            events.push(self.ended(outcome, reason));
+        match self.next().await? {
+            // Hooks are asked first.
+            Next::End {
+                outcome: TurnOutcome::Completed,
+                ..
+            } if self.has_hooks(HookEvent::AgentStop) => {}
+            Next::End { outcome, reason } => events.push(self.ended(outcome, reason)),
+            _ => {}
         }
         let recorded = self.ports.log.record_paid(events.clone(), calls.clone());
         match recorded.await {
@@ -478,6 +491,7 @@ impl<'a> Turn<'a> {
             Some(limit) => limit::reason(limit, false),
             None => reason,
         };
+        self.before_failure(&reason).await?;
         let ended = self.ended(TurnOutcome::Failed, Some(reason));
         self.ports
             .log

@@ -6,14 +6,18 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use shared_consent::Verdict;
-use shared_sandbox::{Command, Consent, EndToken, Events, Outcome, Request, path_from_root};
+use shared_sandbox::{
+    Command, Consent, EndToken, Events, Outcome, Request, Unpack, path_from_root,
+};
 use shared_types::{
-    CallWait, Digest, Effect, Event, Mode, OperationId, RefusalCode, Timestamp,
+    CallWait, Digest, DigestAlgorithm, Effect, Event, Mode, OperationId, RefusalCode, Timestamp,
     event::{
         Answer, Awaited, CallOutcome, FileSeen, Finish, Part, Parts, Place, PlannedCall, TodoItem,
         ToolCall,
     },
+    limits,
 };
 
 use super::{
@@ -34,7 +38,7 @@ use crate::{
     session::LogError,
     tools::{
         Ask, BadArguments, ContextAsk, HistoryAsk, NEVER_RAN, Prepared, RecallAsk, Rendered,
-        TaskAsk, TodoAsk, Tool, WebAsk, todo_rendered,
+        SkillAsk, TaskAsk, TodoAsk, Tool, WebAsk, skill_rendered, todo_rendered,
     },
     transcript::{Step, Transcript},
     wait::WaitingCall,
@@ -107,7 +111,11 @@ impl<'a> Call<'a> {
                     "your answer reached its length limit before the arguments were whole; do it in smaller parts",
                 ))
             }
-            true => Plan::of(&turn.tools, &call.asked.name, &call.asked.arguments),
+            true => {
+                let changed = turn.changed_by_hook(step.number, ordinal, &call.asked.name);
+                let arguments = changed.as_ref().unwrap_or(&call.asked.arguments);
+                Plan::of(&turn.tools, &call.asked.name, arguments)
+            }
             false => Err(BadArguments::new(format!(
                 "one answer may ask for at most {max_calls} calls; ask for the others in the next one"
             ))),
@@ -291,6 +299,7 @@ impl<'a> Call<'a> {
                 Ask::Recall(ask) => self.recall(ask).await,
                 Ask::History(ask) => self.search_history(ask).await,
                 Ask::Todo(ask) => Ok(self.todo(ask).into()),
+                Ask::Skill(ask) => self.load_skill(&**tool, ask).await,
                 Ask::Context(ask) => self.edit_context(ask).await,
                 Ask::Web(ask) => Ok(self.ask_web(ask).await?.into()),
                 // The gate has its answer.
@@ -381,6 +390,41 @@ impl<'a> Call<'a> {
         Ok(self.done_with(rendered, times, beside))
     }
 
+    /// Loads a skill that is registered. Its other files go to the runner by an operation of the call.
+    async fn load_skill(&self, tool: &dyn Tool, ask: &SkillAsk) -> Result<Ran, TurnError> {
+        let Some(skill) = self.site.ports.log.skill(ask.layer, &ask.name).await? else {
+            let gone = format!("the skill {} is not registered any more", ask.name);
+            return Ok(self.done(Rendered::failed(gone), Times::default()).into());
+        };
+        let loaded = |folder: Option<&str>| {
+            skill_rendered(&skill.text, &ask.name, &ask.arguments, folder, false)
+        };
+        let Some(packed) = skill.packed else {
+            return Ok(self.done(loaded(None), Times::default()).into());
+        };
+        let digest = Digest::of(&packed).to_string();
+        let folder = format!("{SYNCED_SKILLS}/{}-{}", ask.name, &digest[..12]);
+        let prepared = unpacking(&folder, packed);
+        let mut done = match self.operate(tool, &prepared).await? {
+            Ran::Ended(done) => done,
+            Ran::Waits(call) => return Ok(Ran::Waits(call)),
+        };
+        if let Event::CallEnded { outcome, parts, .. } = &mut done.event {
+            let (rendered, note) = match outcome {
+                CallOutcome::Completed => (loaded(Some(&folder)), String::new()),
+                CallOutcome::Cancelled => return Ok(Ran::Ended(done)),
+                _ => {
+                    let why = parts.words();
+                    let note = format!("\n[its other files are not on the runner: {}]", why.trim());
+                    (loaded(None), note)
+                }
+            };
+            *outcome = rendered.outcome;
+            *parts = Parts::text(rendered.text + &note);
+        }
+        Ok(Ran::Ended(done))
+    }
+
     async fn operate(&self, tool: &dyn Tool, prepared: &Prepared) -> Result<Ran, TurnError> {
         if prepared.wait_for.is_some() && self.placed.is_none() && self.too_many_tasks().await? {
             let most = self.site.engine.limits.tasks_at_most;
@@ -398,7 +442,7 @@ impl<'a> Call<'a> {
             let operation = self
                 .site
                 .operation(self.site.place, attempt, tool.effect(), prepared);
-            let mut listener = Listener::start(&self.site, operation, prepared.wait_for);
+            let mut listener = Listener::start(&self.site, operation, prepared);
             let conclusion = listener.run_to_its_end().await;
             if conclusion.refusal() == Some(RefusalCode::StaleEpoch) {
                 return Err(TurnError::StaleEpoch);
@@ -600,6 +644,24 @@ struct Beside {
     awaits: Option<Awaited>,
     /// The file that it read, wrote or edited.
     file: Option<FileSeen>,
+}
+
+/// The folder, relative to the session's, with the files of skills that are registered at the server.
+const SYNCED_SKILLS: &str = ".gantry/cache/skills";
+
+/// The request that puts these packed files into a folder.
+fn unpacking(folder: &str, packed: Bytes) -> Prepared {
+    let unpack = Unpack {
+        path: folder.to_owned(),
+        bytes: packed.len() as u64,
+        digest: DigestAlgorithm::Sha256.of(&packed),
+    };
+    Prepared {
+        request: Request::Unpack(unpack),
+        run_for: limits::FILE_OPERATION_WITHIN,
+        wait_for: None,
+        input: packed,
+    }
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -93,7 +93,8 @@ impl<'a> Turn<'a> {
             .collect()
     }
 
-    async fn record_call(&mut self, done: Done) -> Result<(), TurnError> {
+    async fn record_call(&mut self, mut done: Done) -> Result<(), TurnError> {
+        self.after_call(&mut done).await?;
         match done.end {
             Some(end) => self.record_end(done.event, end).await?,
             None => match done.before {
@@ -110,7 +111,7 @@ impl<'a> Turn<'a> {
 
     /// One transaction for both: a synced write is what a call waits for longest. Where it fails, the
     /// token goes back with the end.
-    async fn record_end(&mut self, ended: Event, end: End) -> Result<(), TurnError> {
+    pub(super) async fn record_end(&mut self, ended: Event, end: End) -> Result<(), TurnError> {
         let End {
             operation,
             outcome,

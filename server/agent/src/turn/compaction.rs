@@ -41,6 +41,9 @@ impl<'a> Turn<'a> {
         if !self.is_worth_it(info, &plan, because) {
             return Ok(None);
         }
+        if !self.before_compaction(asking.step, because).await? {
+            return Ok(None);
+        }
         asking
             .speech
             .notice("compacting the conversation to make room…".to_owned());
@@ -163,7 +166,7 @@ impl<'a> Turn<'a> {
         let recorded = self.ports.log.record_paid(vec![event.clone()], calls);
         recorded.await?;
         self.transcript.apply(&event, self.engine.clock.now());
-        Ok(())
+        self.after_compaction(asking.step, because).await
     }
 
     /// Does what a person asked for in this turn: compacts, and ends the turn.

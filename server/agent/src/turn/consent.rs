@@ -8,7 +8,7 @@ use server_records::{RuleBy, StandingRules};
 use shared_consent::{Decision, Ruled, Terms, Verdict, judge};
 use shared_types::{
     ApprovalId, CallWait, Event, Isolation, Mode, WaitsFor,
-    event::{Answer, Choice, Question, Unanswered},
+    event::{Answer, Choice, HookDecision, Question, Unanswered},
 };
 
 use super::{
@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     gates::{self, OwnedDeed},
+    hooks::HookVerdict,
     tools::{Ask, PersonAsk},
     transcript::{Approval, TurnLog},
     wait::WaitingCall,
@@ -64,6 +65,20 @@ impl<'a> Turn<'a> {
         if call.was_placed() {
             return Ok(Gated::Runs(Box::new(self.as_placed(call)?)));
         }
+        if call.ask().is_none() {
+            return Ok(Gated::Runs(Box::new(call)));
+        }
+        let hooked = self.before_call(&call).await?;
+        let call = match hooked.input {
+            // It is another call now.
+            Some(_) => self.planned_again(call)?,
+            None => call,
+        };
+        if hooked.denies() && self.approval(&call).is_none() {
+            let why = hook_denies(&hooked.reason);
+            self.after_denial(call.place(), &why).await?;
+            return Ok(Gated::Ended(Box::new(call.refused(&why))));
+        }
         let Some(ask) = call.ask() else {
             return Ok(Gated::Runs(Box::new(call)));
         };
@@ -77,7 +92,7 @@ impl<'a> Turn<'a> {
         };
         let asked = self.approval(&call);
         let Some(Approval { plan, answer, .. }) = &asked else {
-            return self.judged(call, &deed, rules).await;
+            return self.judged(call, &deed, rules, &hooked).await;
         };
         match answer {
             None if self.cancel.is_cancelled() => {
@@ -88,7 +103,7 @@ impl<'a> Turn<'a> {
             Some(Answer::Allowed { command, .. }) => {
                 // The call is another one by now: people are asked anew.
                 if *plan != call.digest() {
-                    return self.judged(call, &deed, rules).await;
+                    return self.judged(call, &deed, rules, &hooked).await;
                 }
                 let call = match command.clone() {
                     Some(command) => call.with_command(&command),
@@ -101,6 +116,14 @@ impl<'a> Turn<'a> {
                 Ok(Gated::Ended(Box::new(call.refused(&words))))
             }
         }
+    }
+
+    /// The call with the arguments that a hook put in place of its own.
+    fn planned_again(&self, call: Call<'a>) -> Result<Call<'a>, TurnError> {
+        let CallPlace { step, ordinal, .. } = call.place();
+        let step = self.turn_log()?.step(step).ok_or(TurnError::NotInLog)?;
+        let again = Call::plan(self, step, ordinal).ok_or(TurnError::NotInLog)?;
+        Ok(again.knowing(&self.transcript))
     }
 
     /// The call as it was placed.
@@ -122,17 +145,36 @@ impl<'a> Turn<'a> {
         call: Call<'a>,
         deed: &OwnedDeed,
         rules: &StandingRules,
+        hooked: &HookVerdict,
     ) -> Result<Gated<'a>, TurnError> {
         let turn = self.turn_log()?;
         // People see the place by which the call is judged, and none that an earlier turn looked at.
         let place = turn.survey.clone().filter(|_| turn.is_surveyed);
         let mode = mode_now(turn, rules);
         let isolation = turn.isolation();
-        let verdict = verdict(turn, deed, &isolation, rules);
+        let mut verdict = verdict(turn, deed, &isolation, rules);
+        let only_people = turn.only_people_allow();
+        match verdict.decision {
+            Decision::Allow if hooked.asks() => {
+                verdict.decision = Decision::Ask;
+                verdict.why = hook_asks(&hooked.reason);
+                verdict.suggestion = None;
+            }
+            // Where a rule or the machine wants a person to be asked, no hook takes that away.
+            Decision::Ask
+                if hooked.decision == Some(HookDecision::Allow)
+                    && verdict.by.is_none()
+                    && !only_people =>
+            {
+                verdict.decision = Decision::Allow;
+            }
+            _ => {}
+        }
         match verdict.decision {
             Decision::Allow => Ok(Gated::Runs(Box::new(call.in_mode(mode)))),
             Decision::Deny => {
                 let words = gates::denied_by_rule(&verdict);
+                self.after_denial(call.place(), &words).await?;
                 Ok(Gated::Ended(Box::new(call.refused(&words))))
             }
             Decision::Ask if self.cancel.is_cancelled() => {
@@ -152,6 +194,18 @@ impl<'a> Turn<'a> {
                 }
                 if turn.only_people_allow() {
                     planned.rule = None;
+                }
+                let said = self.before_question(&call).await?;
+                if said.denies() {
+                    let why = hook_denies(&said.reason);
+                    self.after_denial(call.place(), &why).await?;
+                    return Ok(Gated::Ended(Box::new(call.refused(&why))));
+                }
+                if said.decision == Some(HookDecision::Allow)
+                    && verdict.by.is_none()
+                    && !only_people
+                {
+                    return Ok(Gated::Runs(Box::new(call.in_mode(mode))));
                 }
                 let question = Question::Call(Box::new(planned));
                 self.ask(&call, question).await?;
@@ -317,6 +371,22 @@ fn verdict<'r>(
             rules: &rules.rules,
         },
     )
+}
+
+/// The words to the model on a call that a hook does not let through.
+fn hook_denies(reason: &str) -> String {
+    match reason {
+        "" => "a hook does not allow it".to_owned(),
+        reason => format!("a hook does not allow it: {reason}"),
+    }
+}
+
+/// The reason to ask people because a hook wants that.
+fn hook_asks(reason: &str) -> String {
+    match reason {
+        "" => "a hook asks for your consent".to_owned(),
+        reason => format!("a hook asks for your consent: {reason}"),
+    }
 }
 
 fn question(ask: &PersonAsk) -> Question {

@@ -10,7 +10,7 @@ use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Durati
 use futures_util::FutureExt as _;
 use server_records::{SessionError, SessionKey};
 use shared_sandbox::CancelAnswer;
-use shared_types::{Epoch, Event, OperationId, Refusal, SessionEvent, TurnId};
+use shared_types::{Epoch, OperationId, Refusal, SessionEvent, TurnId};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -18,6 +18,7 @@ use super::{bench::Bench, permits::Permits, work::TurnWork, worker::Worker};
 use crate::{
     context::report::{ContextReport, report},
     tools::ToolSet,
+    transcript::Transcript,
     wait::{View, wake_queued, wake_waiting},
 };
 
@@ -171,11 +172,10 @@ impl Turns {
             Ok(chain) => chain,
             Err(reason) => return Ok(Err(reason)),
         };
-        let settings = log.iter().rev().find_map(|event| match event.known() {
-            Some(Event::TurnClaimed { settings, .. }) => settings.as_ref(),
-            _ => None,
-        });
-        let tools = ToolSet::of(&self.bench.engine.sources, settings);
+        let transcript = Transcript::of(&log);
+        let last = transcript.turns().last();
+        let last = last.map_or(TurnId::from_u128(0), |turn| turn.id);
+        let tools = ToolSet::of_turn(&self.bench.engine.sources, &transcript, last);
         let mut info = chain.first().ok_or(SessionError::NotFound)?.info();
         info.profile.window = info
             .profile

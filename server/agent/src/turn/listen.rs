@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use shared_sandbox::{
     CancelAnswer, EndToken, Events, Operation, OperationEvent, Outcome, OutputStream, Request,
 };
@@ -13,12 +14,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
     conclusion::Conclusion,
+    feeding::Feeding,
     show::{CallPlace, Show},
     site::Site,
 };
 use crate::{
     bounds::{AFTER_RETURN, ATTACH_AT_MOST, CATCH_UP_WITHIN},
-    tools::{CommandOutput, WholeFile},
+    tools::{CommandOutput, Prepared, WholeFile},
     wait::WaitingCall,
 };
 
@@ -38,6 +40,9 @@ pub(super) struct Listener<'a> {
     events: Option<Box<dyn Events>>,
     /// The right to store its end.
     token: Option<EndToken>,
+    /// All of its input; empty where it takes none.
+    input: Bytes,
+    feeding: Option<Feeding>,
     gone: Option<Gone>,
     /// The time to wait for its end, if it may go on in the background after that.
     wait_for: Option<Duration>,
@@ -64,12 +69,9 @@ struct Gone {
 }
 
 impl<'a> Listener<'a> {
-    /// Listens to its end, or where `wait_for` is given until it ran for so long in sight.
-    pub(super) fn start(
-        site: &'a Site<'a>,
-        operation: Operation,
-        wait_for: Option<Duration>,
-    ) -> Self {
+    /// Listens to its end, or where it may go on in the background until it ran for so long in sight.
+    pub(super) fn start(site: &'a Site<'a>, operation: Operation, prepared: &Prepared) -> Self {
+        let wait_for = prepared.wait_for;
         let limits = &site.engine.limits;
         let (id, run_for) = (operation.id, operation.limits.run_for);
         let longest = limits.start_within + wait_for.unwrap_or(run_for);
@@ -82,6 +84,7 @@ impl<'a> Listener<'a> {
             operation: Some(operation),
             file,
             wait_for,
+            input: prepared.input.clone(),
             parks_after: Some(limits.parks_after),
             ..Self::of(site, id, output, longest)
         };
@@ -113,6 +116,8 @@ impl<'a> Listener<'a> {
             runner: None,
             events: None,
             token: None,
+            input: Bytes::new(),
+            feeding: None,
             gone: None,
             wait_for: None,
             background_from: None,
@@ -302,6 +307,9 @@ impl<'a> Listener<'a> {
         self.news_at = Instant::now();
         self.runner = Some(running.place.runner_name);
         self.events = Some(running.events);
+        if !self.input.is_empty() {
+            self.feeding = Some(Feeding::new(running.controls, self.input.clone()));
+        }
         Ok(())
     }
 
@@ -309,7 +317,9 @@ impl<'a> Listener<'a> {
     async fn hear_out(&mut self) -> Option<Conclusion> {
         loop {
             let (until, then) = self.patience();
-            match timeout_at(until, self.events.as_mut()?.recv()).await {
+            let feeding = self.feeding.as_mut().filter(|feeding| !feeding.is_done());
+            let heard = next_event(self.events.as_mut()?, feeding);
+            match timeout_at(until, heard).await {
                 Err(_) => return Some(then),
                 Ok(event) => {
                     if let Some(ended) = self.hear(event?) {
@@ -380,8 +390,11 @@ impl<'a> Listener<'a> {
                 }
                 self.show().back(self.runner());
             }
-            // No tool gives input.
-            OperationEvent::InputTaken(_) => {}
+            OperationEvent::InputTaken(through) => {
+                if let Some(feeding) = &mut self.feeding {
+                    feeding.taken(through);
+                }
+            }
             OperationEvent::Ended(Outcome::Refused(refusal)) => {
                 return Some(Conclusion::DidNotStart(refusal));
             }
@@ -437,6 +450,23 @@ impl<'a> Listener<'a> {
             live: &*self.site.ports.live,
             place: self.site.place,
             operation: self.id,
+        }
+    }
+}
+
+/// The next event of an operation, which is given its input meanwhile.
+pub(super) async fn next_event(
+    events: &mut Box<dyn Events>,
+    mut feeding: Option<&mut Feeding>,
+) -> Option<OperationEvent> {
+    loop {
+        let open = feeding.as_mut().filter(|feeding| !feeding.is_done());
+        let Some(open) = open else {
+            return events.recv().await;
+        };
+        tokio::select! {
+            event = events.recv() => return event,
+            () = open.give() => {}
         }
     }
 }

@@ -98,7 +98,7 @@ fn after_the_last_word(turn: &TurnLog, step: &Step, limits: &EngineLimits) -> Ne
         .map(|place| &turn.steps[place]);
     let is_first = !before.is_some_and(is_empty);
     match (!step.has_words(), step.finish) {
-        (false, _) if turn.untaken().is_none() => completed(),
+        (false, _) if turn.untaken().is_none() && !turn.is_kept_going(step.number) => completed(),
         // A message joined the turn meanwhile. Where no step is left for it, the store starts a turn with it.
         (false, _) => match limit::reached(turn, limits) {
             Some(limit) => failed(limit::reason(limit, false)),

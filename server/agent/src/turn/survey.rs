@@ -14,7 +14,7 @@ use shared_types::{
 use tokio::time::{Instant, timeout_at};
 
 use super::{Turn, TurnError};
-use crate::transcript::TurnLog;
+use crate::{extensions::FOUND_BYTES, transcript::TurnLog};
 
 /// The time for the look.
 const WITHIN: Duration = Duration::from_secs(3);
@@ -79,7 +79,8 @@ impl Turn<'_> {
             let turn = self.id;
             self.record(Event::PromptChanged { turn, text }).await?;
         }
-        self.survey().await
+        self.survey().await?;
+        self.extended_without_look().await
     }
 
     /// Looks at the place, unless that was done in this turn, or there is none.
@@ -122,6 +123,7 @@ impl Turn<'_> {
             path: String::new(),
             max_bytes: MAX_BYTES,
             of_user: self.has_own_runner(),
+            extension_bytes: FOUND_BYTES,
         });
         Operation {
             id: OperationId::derive(&self.ports.scope, &owner, &key),
@@ -160,6 +162,7 @@ impl Turn<'_> {
                     let Some(token) = running.events.end_token() else {
                         return Ok(false);
                     };
+                    self.extended_by_look(&running.place, &outcome).await?;
                     let project = self.project_found(&running.place, &outcome).await?;
                     let event = self.surveyed(&running.place, &outcome, project.map(Box::new));
                     let log = &self.ports.log;
@@ -239,5 +242,6 @@ fn nothing() -> Surveyed {
         instructions: Vec::new(),
         unread: Vec::new(),
         project: None,
+        extensions: Vec::new(),
     }
 }

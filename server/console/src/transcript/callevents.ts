@@ -65,9 +65,14 @@ export function approvalAnswered(state: State, event: SessionEventApprovalAnswer
   state.waitsForCalls(event.turn);
 }
 
+/** From this ordinal on, an operation is one of a hook and none of a call. */
+const HOOK_ORDINALS = 1 << 20;
+
 /** An operation of a call was placed. */
 export function placed(state: State, event: SessionEventCallPlaced): void {
-  // The look at the place of a turn is not shown as a call.
+  // The command of a hook is not shown as a call.
+  if (event.ordinal >= HOOK_ORDINALS) return;
+  // Nor is the look at the place of a turn.
   if (event.step === 0) {
     state.look = event.operation;
     return;

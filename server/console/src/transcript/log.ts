@@ -5,6 +5,7 @@ import type {
   SessionEventAnswerRecorded,
   SessionEventConversationRewound,
   SessionEventExtensionsFound,
+  SessionEventHookEnded,
   SessionEventPlaceSurveyed,
   SessionEventTurnClaimed,
   SessionEventTurnEnded,
@@ -31,6 +32,7 @@ export const KINDS: Readonly<Record<SessionEvent["type"], number>> = {
   "prompt.changed": 1,
   "place.surveyed": 1,
   "extensions.found": 1,
+  "hook.ended": 1,
   "approval.asked": 1,
   "approval.answered": 1,
   "call.placed": 1,
@@ -79,6 +81,8 @@ export function logged(state: State, event: SessionEvent): void {
       return surveyed(state, event);
     case "extensions.found":
       return extensionsFound(state, event);
+    case "hook.ended":
+      return hookEnded(state, event);
     case "approval.asked":
       return approvalAsked(state, event);
     case "approval.answered":
@@ -222,6 +226,19 @@ function surveyed(state: State, event: SessionEventPlaceSurveyed): void {
       note(`n:${event.seq}:rules`, event.turn, state.at, { type: "untrusted_rules", path: line(project.path) }),
     );
   }
+}
+
+/** Says what a hook decided, or that it failed. One that did neither is no news. */
+function hookEnded(state: State, event: SessionEventHookEnded): void {
+  const { action, failed, decision, reason = "", message = "" } = event.end;
+  if (!failed && !decision && !message) return;
+  add(state, event, {
+    type: "hook",
+    action: line(action),
+    decision: decision ?? null,
+    why: line(failed ?? (message || reason)),
+    failed: failed != null,
+  });
 }
 
 /** Says how many extensions count, and which files wait for trust. */

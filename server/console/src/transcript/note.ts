@@ -1,6 +1,6 @@
 /** The notes beside a conversation. */
 
-import type { ApprovalId, OperationId, StopReason, TurnOutcome, UserId } from "@/api/schema";
+import type { ApprovalId, HookDecision, OperationId, StopReason, TurnOutcome, UserId } from "@/api/schema";
 import type { Answered, Tokens } from "./model";
 
 /** The notes. Their words are the page's, but for texts that the server made. */
@@ -46,6 +46,14 @@ export type Note =
       readonly plugins: number;
       readonly untrusted: readonly string[];
       readonly unread: readonly string[];
+    }
+  /** A hook decided something, failed, or says something. */
+  | {
+      readonly type: "hook";
+      readonly action: string;
+      readonly decision: HookDecision | null;
+      readonly why: string;
+      readonly failed: boolean;
     }
   /** The folder has rules for agents that do not count until a person trusts them. */
   | { readonly type: "untrusted_rules"; readonly path: string }

@@ -59,6 +59,7 @@ async fn a_survey_of_a_runner_that_is_away_is_refused_at_once_and_people_hear_no
             path: String::new(),
             max_bytes: 1,
             of_user: false,
+            extension_bytes: 0,
         }),
         ..exec(10)
     };

@@ -78,7 +78,9 @@ pub(super) fn lists(written: Written<'_>) -> Option<&'static [List]> {
         // The secrets of a browser's sign-in change with its use.
         ("credentials", Some("second_hash" | "taken_up_at")) => lists!(),
         ("credentials", _) => lists!(Keys of Everyone, Prompt; People of Everyone, Prompt),
-        ("permission_rules" | "trusted_files", _) => lists!(Permissions of Everyone, Prompt),
+        ("permission_rules" | "trusted_files" | "extensions" | "trusted_extensions", _) => {
+            lists!(Permissions of Everyone, Prompt)
+        }
         ("model_accounts", _) => lists!(Models of Everyone, Prompt),
         // What is behind other lists, or what no list shows.
         (

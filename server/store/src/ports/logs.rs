@@ -4,10 +4,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use server_records::{
     Appended, CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, SessionError, SessionKey,
-    StandingRules, StoredEvent, TrustedFile,
+    StandingExtensions, StandingRules, StoredEvent, TrustedFile, WholeSkill,
 };
 use shared_types::{
-    Digest, Epoch, Event, RunnerId, SessionEvent, Timestamp, TurnId, event::TodoItem,
+    Digest, Epoch, Event, RunnerId, SessionEvent, Timestamp, TurnId,
+    event::{Layer, TodoItem},
 };
 
 use crate::Store;
@@ -88,6 +89,19 @@ impl LogRows for SessionLogRows {
         let mut files = self.store.trusted_files(tenant, user).await?;
         files.retain(|file| file.runner == runner);
         Ok(files)
+    }
+
+    async fn extensions(&self) -> Result<StandingExtensions, SessionError> {
+        let SessionKey { tenant, session } = self.of;
+        Ok(self.store.extensions_of_session(tenant, session).await?)
+    }
+
+    async fn skill(&self, layer: Layer, name: &str) -> Result<Option<WholeSkill>, SessionError> {
+        let SessionKey { tenant, session } = self.of;
+        Ok(self
+            .store
+            .skill_of_session(tenant, session, layer, name)
+            .await?)
     }
 
     async fn search_chats(&self, query: &ChatQuery) -> Result<Vec<ChatHit>, SessionError> {

@@ -103,6 +103,10 @@ fn statements(schema: i64) -> Vec<String> {
         (42, format!("INSERT INTO duties (name, replica_id) VALUES ('silence', '{replica}')")),
         (42, format!("INSERT INTO rates (tenant_id, user_id, kind, free_at) VALUES ('{TENANT}', '{USER}', 'new', 5)")),
         (42, "UPDATE runners SET refused_version = 1".to_owned()),
+        (44, format!("INSERT INTO extensions (tenant_id, id, kind, user_id, name, text, digest, source, packed, set_by, set_at)
+             VALUES ('{TENANT}', 'ext_1', 'skill', '{USER}', 'pdf', 'text', '{digest}', '', $1, '{USER}', 1)")),
+        (44, format!("INSERT INTO trusted_extensions (tenant_id, user_id, sandbox_id, path, digest, trusted_at)
+             VALUES ('{TENANT}', '{USER}', '{SANDBOX}', '.mcp.json', '{digest}', 1)")),
     ];
     let until = all.into_iter().filter(|(since, _)| *since <= schema);
     until.map(|(_, statement)| statement).collect()

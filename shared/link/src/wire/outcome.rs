@@ -194,6 +194,7 @@ impl OnWire<Malformed> for Surveyed {
             instructions: all_to_wire(instructions),
             unread: all_to_wire(self.unread),
             project: self.project.map(|file| OnWire::<Malformed>::to_wire(*file)),
+            extensions: all_to_wire(self.extensions),
         }
     }
 
@@ -207,6 +208,7 @@ impl OnWire<Malformed> for Surveyed {
             instructions: all_from_wire(wire.instructions)?,
             unread: all_from_wire(wire.unread)?,
             project: project.map(Box::new),
+            extensions: all_from_wire(wire.extensions)?,
         })
     }
 }

@@ -50,7 +50,7 @@ alike! {
     Remove { path, tree }
     Pack { path, entries, algorithm }
     Unpack { path, bytes, digest }
-    Survey { path, max_bytes, of_user }
+    Survey { path, max_bytes, of_user, extension_bytes }
 }
 
 impl OnWire<Refusal> for Exec {

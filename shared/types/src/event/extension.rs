@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Digest;
+use crate::{Digest, limits::HOOK_ORDINALS};
 
 /// The extensions of a session, each kind in the order of its names. Of two of one kind with the same name only the one
 /// of the narrower layer is here, except for hooks: all hooks count.
@@ -209,8 +209,6 @@ pub struct Hook {
 pub enum HookEvent {
     /// The first turn of a session begins.
     SessionStart,
-    /// A session is deleted.
-    SessionEnd,
     /// A message was accepted, and the model was not asked yet.
     UserPromptSubmit,
     /// A call is about to be judged.
@@ -237,10 +235,117 @@ pub enum HookEvent {
     PreCompact,
     /// The conversation was compacted.
     PostCompact,
-    /// A timer fired.
-    CronFired,
-    /// A webhook was received.
-    WebhookReceived,
+}
+
+impl HookEvent {
+    /// The name, as files and people write it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::SessionStart => "SessionStart",
+            Self::UserPromptSubmit => "UserPromptSubmit",
+            Self::PreToolUse => "PreToolUse",
+            Self::PostToolUse => "PostToolUse",
+            Self::PostToolUseFailure => "PostToolUseFailure",
+            Self::PostToolBatch => "PostToolBatch",
+            Self::PermissionRequest => "PermissionRequest",
+            Self::PermissionDenied => "PermissionDenied",
+            Self::SubAgentStart => "SubAgentStart",
+            Self::SubAgentStop => "SubAgentStop",
+            Self::AgentStop => "AgentStop",
+            Self::AgentError => "AgentError",
+            Self::PreCompact => "PreCompact",
+            Self::PostCompact => "PostCompact",
+        }
+    }
+}
+
+/// The end of a hook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct HookEnd {
+    /// The event at which it ran.
+    pub on: HookEvent,
+    /// The model call, from 1; 0 before the first one.
+    pub step: u32,
+    /// The place of the call in the answer, from 0; 0 where the event is about no call.
+    pub ordinal: u32,
+    /// Its place among the hooks of the turn, from 0.
+    pub number: u32,
+    /// Its action, on one line.
+    pub action: String,
+    /// Where it comes from.
+    pub from: Provenance,
+    /// The reason why it failed; absent if it did what it was to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+    /// Its decision, if it took one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<HookDecision>,
+    /// The reason for the decision; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The text that it adds for the model; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub context: String,
+    /// The arguments that it puts in place of the call's, as JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+    /// The text that it puts in place of the call's result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// Its words to people; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The time that it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
+impl HookEnd {
+    /// The news for people, on one line; nothing where it decided nothing and says nothing.
+    pub fn words(&self) -> Option<String> {
+        let did = match (&self.failed, self.decision) {
+            (Some(_), _) => "failed",
+            (None, Some(HookDecision::Allow)) => "allowed it",
+            (None, Some(HookDecision::Ask)) => "asks you",
+            (None, Some(HookDecision::Defer)) => "leaves it to you",
+            (None, Some(HookDecision::Deny)) => "did not allow it",
+            (None, None) if self.message.is_empty() => return None,
+            (None, None) => "says",
+        };
+        let why = self
+            .failed
+            .as_deref()
+            .unwrap_or(match self.message.is_empty() {
+                true => &self.reason,
+                false => &self.message,
+            });
+        let action = &self.action;
+        Some(match why {
+            "" => format!("hook {action} {did}"),
+            why => format!("hook {action} {did}: {why}"),
+        })
+    }
+
+    /// The ordinal of the operation of a hook in its step ([`HOOK_ORDINALS`]).
+    pub fn operation_ordinal(on: HookEvent, ordinal: u32, number: u32) -> u32 {
+        // At most 16 events, 256 calls and 256 hooks: each has its own.
+        HOOK_ORDINALS + ((on as u32) << 16 | (ordinal & 0xff) << 8 | (number & 0xff))
+    }
+}
+
+/// The decision of a hook, the one that counts least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum HookDecision {
+    /// No person need be asked.
+    Allow,
+    /// People are to be asked.
+    Ask,
+    /// The decision is left to people.
+    Defer,
+    /// It is not to happen.
+    Deny,
 }
 
 /// The action of a hook.

@@ -16,6 +16,7 @@ async fn survey(scene: &Scene, path: &str) -> Surveyed {
         path: path.to_owned(),
         max_bytes: 32 * 1024,
         of_user: true,
+        extension_bytes: 192 * 1024,
     };
     match scene.outcome(asked).await {
         Outcome::Surveyed(mut surveyed) => {
@@ -126,6 +127,7 @@ async fn what_is_no_file_or_lies_outside_is_named_and_not_read() {
         path: "no/such".to_owned(),
         max_bytes: 1,
         of_user: false,
+        extension_bytes: 0,
     };
     let failed = scene.outcome(missing).await;
     assert!(
@@ -193,4 +195,66 @@ async fn a_file_with_rules_that_is_too_long_no_text_or_outside_is_named_and_none
     symlink(&elsewhere, scene.path("src/.gantry")).expect("a link is made");
     let outside = FileFailure::OutsideWorkspace { path: path.clone() };
     assert_eq!(unread().await, outside);
+}
+
+#[tokio::test]
+async fn files_with_extensions_are_found_from_the_work_up() {
+    let scene = Scene::new();
+    for path in [
+        ".mcp.json",
+        ".claude/settings.json",
+        ".claude/skills/pdf/SKILL.md",
+        ".claude/skills/pdf/forms.md",
+        ".claude/agents/reviewer.md",
+        ".claude/agents/notes.txt",
+        "src/.gantry/plugins/weather/plugin.json",
+        "other/.mcp.json",
+    ] {
+        scene.put(path, path);
+    }
+    let surveyed = survey(&scene, "src").await;
+    let found: Vec<_> = surveyed
+        .extensions
+        .iter()
+        .map(|file| file.path.as_str())
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "src/.gantry/plugins/weather/plugin.json",
+            ".claude/settings.json",
+            ".mcp.json",
+            ".claude/skills/pdf/SKILL.md",
+            ".claude/agents/reviewer.md",
+        ]
+    );
+    assert_eq!(surveyed.extensions[2].text, ".mcp.json");
+}
+
+#[tokio::test]
+async fn a_skill_that_leads_out_of_the_workspace_is_not_read() {
+    let scene = Scene::new();
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("SKILL.md"), "secret").unwrap();
+    fs::create_dir_all(scene.path(".claude/skills")).unwrap();
+    symlink(outside.path(), scene.path(".claude/skills/evil")).unwrap();
+    let surveyed = survey(&scene, "").await;
+    assert!(surveyed.extensions.is_empty());
+    assert_eq!(surveyed.unread[0].path, ".claude/skills/evil/SKILL.md");
+}
+
+#[tokio::test]
+async fn the_beginning_of_a_skill_is_enough_and_another_file_counts_as_a_whole_or_not_at_all() {
+    let scene = Scene::new();
+    scene.put(".claude/skills/long/SKILL.md", &"s".repeat(100 * KIB));
+    scene.put(".mcp.json", &"m".repeat(100 * KIB));
+    let surveyed = survey(&scene, "").await;
+    let [skill] = &surveyed.extensions[..] else {
+        panic!("{surveyed:?}")
+    };
+    assert!(skill.cut && skill.text.len() == 4 * KIB);
+    assert!(matches!(
+        surveyed.unread[0].failure,
+        FileFailure::TooLarge { .. }
+    ));
 }

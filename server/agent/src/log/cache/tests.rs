@@ -3,12 +3,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use async_trait::async_trait;
 use bytes::Bytes;
 use server_records::{
-    Appended, CallEnd, ChatHit, ChatQuery, ModelCall, PortError, StandingRules, TrustedFile,
+    Appended, CallEnd, ChatHit, ChatQuery, ModelCall, PortError, StandingExtensions, StandingRules,
+    TrustedFile, WholeSkill,
 };
 use shared_types::{
     Digest, Epoch, Event, RunnerId, SessionId, TenantId, TurnId, UserId,
     clock::ManualClock,
-    event::{EventBody, Parts, TodoItem},
+    event::{EventBody, Layer, Parts, TodoItem},
 };
 
 use super::*;
@@ -134,6 +135,14 @@ impl LogRows for Database {
 
     async fn rules(&self) -> Result<StandingRules, SessionError> {
         Ok(StandingRules::default())
+    }
+
+    async fn extensions(&self) -> Result<StandingExtensions, SessionError> {
+        panic!("no extension is asked for")
+    }
+
+    async fn skill(&self, _: Layer, _: &str) -> Result<Option<WholeSkill>, SessionError> {
+        panic!("no skill is asked for")
     }
 
     async fn search_chats(&self, _: &ChatQuery) -> Result<Vec<ChatHit>, SessionError> {

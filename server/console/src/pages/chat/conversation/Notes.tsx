@@ -82,6 +82,10 @@ function Plain({ note }: { note: Exclude<Note, NoteOf<"turn_ended" | "compacted"
         </>
       );
     }
+    case "hook": {
+      const did = note.failed ? t("hook_failed", { action: note.action }) : t(`hook_${note.decision ?? "says"}`, { action: note.action });
+      return <Line className={note.failed ? "text-warn" : undefined}>{note.why ? t("hookWhy", { did, why: told(note.why) }) : did}</Line>;
+    }
     case "untrusted_rules":
       return <Line className="text-warn">{t("untrustedRules", { path: note.path })}</Line>;
     case "prompt_changed":

@@ -1,0 +1,184 @@
+//! Hooks: which of them run at an event, what each reads, and what its answer means.
+//!
+//! The JSON in and out is that of Claude Code (<https://code.claude.com/docs/en/hooks>), so that hooks that people have
+//! work as they are. All functions here are pure.
+
+mod names;
+mod said;
+
+use regex::Regex;
+use serde_json::{Map, Value, json};
+use shared_types::{
+    SessionId,
+    event::{Hook, HookDecision, HookEnd, HookEvent, HookHandler},
+};
+
+pub(crate) use names::{inward, names_of, outward};
+pub(crate) use said::{Exit, Said, of_exit, of_text};
+
+/// A hook that failed so many times in a row does not run any more in its session.
+pub(crate) const FAILURES: u32 = 3;
+
+/// Longest words on an action, in bytes.
+const MAX_ACTION: usize = 120;
+
+/// Most bytes of a part of the input.
+const MAX_PART: usize = 64 * 1024;
+
+/// The point of a turn at which hooks run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HookPoint {
+    /// The event.
+    pub(crate) on: HookEvent,
+    /// The model call, from 1; 0 before the first one.
+    pub(crate) step: u32,
+    /// The place of the call in the answer, from 0.
+    pub(crate) ordinal: u32,
+}
+
+impl HookPoint {
+    /// The ordinal of the operation of the hook of this number.
+    pub(crate) fn operation_ordinal(self, number: u32) -> u32 {
+        HookEnd::operation_ordinal(self.on, self.ordinal, number)
+    }
+}
+
+/// The hooks that run at this event for what has one of these names, each with its number. Those that people do not
+/// trust do not.
+pub(crate) fn at<'h>(
+    hooks: &'h [Hook],
+    on: HookEvent,
+    names: &[&str],
+) -> impl Iterator<Item = (u32, &'h Hook)> {
+    let runs =
+        move |hook: &Hook| hook.on == on && hook.from.trusted && matches(&hook.matcher, names);
+    let numbered = (0..).zip(hooks);
+    numbered
+        .filter(move |(_, hook)| runs(hook))
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+fn matches(matcher: &str, names: &[&str]) -> bool {
+    if matcher.is_empty() {
+        return true;
+    }
+    let whole = Regex::new(&format!("^(?:{matcher})$"));
+    whole.is_ok_and(|whole| names.iter().any(|name| whole.is_match(name)))
+}
+
+/// The action on one line.
+pub(crate) fn action(handler: &HookHandler) -> String {
+    let words = match handler {
+        HookHandler::Command { command } => command.clone(),
+        HookHandler::Http { url, .. } => {
+            format!("POST {}", shared_types::clean::clean_line(url, MAX_ACTION))
+        }
+        HookHandler::McpTool { server, tool } => format!("{server}: {tool}"),
+        HookHandler::BuiltIn { name } => format!("built-in {name}"),
+    };
+    shared_types::clean::clean_line(&words, MAX_ACTION)
+}
+
+/// The facts that each hook of a session reads.
+pub(crate) struct Common<'a> {
+    pub(crate) session: SessionId,
+    /// The absolute path of the session's folder; empty if it is not known.
+    pub(crate) folder: &'a str,
+    pub(crate) mode: &'a str,
+}
+
+/// The input of a hook: the common facts, and those of its event.
+pub(crate) fn input(common: &Common<'_>, on: HookEvent, facts: Map<String, Value>) -> Vec<u8> {
+    let name = match on {
+        HookEvent::AgentStop => "Stop",
+        HookEvent::AgentError => "StopFailure",
+        HookEvent::SubAgentStart => "SubagentStart",
+        HookEvent::SubAgentStop => "SubagentStop",
+        other => other.word(),
+    };
+    let mut all = json!({
+        "session_id": common.session.to_string(),
+        "transcript_path": "",
+        "cwd": common.folder,
+        "permission_mode": common.mode,
+        "hook_event_name": name,
+    });
+    if let Value::Object(all) = &mut all {
+        all.extend(facts.into_iter().map(|(key, value)| (key, bounded(value))));
+    }
+    let mut line = all.to_string().into_bytes();
+    line.push(b'\n');
+    line
+}
+
+/// A value whose texts are not too long.
+fn bounded(value: Value) -> Value {
+    match value {
+        Value::String(mut text) => {
+            text.truncate(text.floor_char_boundary(MAX_PART));
+            Value::String(text)
+        }
+        Value::Object(values) => values
+            .into_iter()
+            .map(|(key, value)| (key, bounded(value)))
+            .collect(),
+        other => other,
+    }
+}
+
+/// The answers of all hooks of one event together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct HookVerdict {
+    /// The decision that counts most.
+    pub(crate) decision: Option<HookDecision>,
+    /// The reasons for it.
+    pub(crate) reason: String,
+    /// The texts for the model.
+    pub(crate) context: String,
+    /// The arguments in place of the call's.
+    pub(crate) input: Option<String>,
+    /// The text in place of the call's result.
+    pub(crate) output: Option<String>,
+}
+
+impl HookVerdict {
+    /// The verdict of these ends: a decision that counts more takes the place of one that counts less.
+    pub(crate) fn of<'e>(ends: impl IntoIterator<Item = &'e HookEnd>) -> Self {
+        let mut verdict = Self::default();
+        for end in ends {
+            if end.decision > verdict.decision {
+                verdict.decision = end.decision;
+                verdict.reason = end.reason.clone();
+            } else if end.decision == verdict.decision && end.decision.is_some() {
+                push_line(&mut verdict.reason, &end.reason);
+            }
+            push_line(&mut verdict.context, &end.context);
+            verdict.input = end.input.clone().or(verdict.input);
+            verdict.output = end.output.clone().or(verdict.output);
+        }
+        verdict
+    }
+
+    /// True if it is not to happen.
+    pub(crate) fn denies(&self) -> bool {
+        self.decision == Some(HookDecision::Deny)
+    }
+
+    /// True if people are to be asked.
+    pub(crate) fn asks(&self) -> bool {
+        matches!(self.decision, Some(HookDecision::Ask | HookDecision::Defer))
+    }
+}
+
+fn push_line(text: &mut String, line: &str) {
+    if !line.is_empty() {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(line);
+    }
+}
+
+#[cfg(test)]
+mod tests;
