@@ -11,6 +11,7 @@ use crate::pick::{IdName, SessionName, operation_name};
 
 mod config;
 mod consent;
+mod extensions;
 mod print;
 mod remote;
 mod send;
@@ -19,6 +20,7 @@ mod usage;
 
 pub(crate) use config::{Config, Layer, ListConfig, values};
 pub(crate) use consent::{Allow, Approvals, ListApprovals, Permissions, RuleDecision};
+pub(crate) use extensions::{Extensions, Registered, Skills};
 pub(crate) use print::{Output, Print};
 pub(crate) use remote::{Attach, Copy, CopyPlace, Exec, Kill, Ps, Shell};
 pub(crate) use send::Send;
@@ -119,6 +121,26 @@ pub(crate) enum Command {
         json: bool,
         #[command(subcommand)]
         command: Option<Permissions>,
+    },
+    /// List what people bring to a session (skills, agents, hooks, tool servers, plugins), and trust files
+    Extensions {
+        #[command(subcommand)]
+        command: Option<Extensions>,
+    },
+    /// List your skills, and add, update, publish or remove one
+    Skills {
+        #[command(subcommand)]
+        command: Option<Skills>,
+    },
+    /// List the registered roles of subagents, and add or remove one
+    Agents {
+        #[command(subcommand)]
+        command: Option<Registered>,
+    },
+    /// List the registered hooks, and add or remove some
+    Hooks {
+        #[command(subcommand)]
+        command: Option<Registered>,
     },
     /// Show how full the model's window is in a session, and of what
     Context {

@@ -9,6 +9,7 @@ use std::{process::ExitCode, sync::Arc};
 use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser as _};
 use cli_screen::surface::{GUARDIAN_ARGUMENT, Reflow, guardian};
+use shared_api::ExtensionKind;
 use shared_client::ClientError;
 use shared_types::{Entropy, OsEntropy};
 
@@ -23,6 +24,7 @@ mod context;
 mod copy;
 mod exec;
 mod exit;
+mod extensions;
 mod here;
 mod keys;
 mod login;
@@ -46,6 +48,7 @@ mod sessions;
 mod settings;
 mod show;
 mod signals;
+mod skills;
 mod status;
 mod style;
 mod table;
@@ -251,6 +254,14 @@ async fn run(
         }
         Command::Permissions { json, command } => {
             permissions::run(&client, screen, json, command).await?;
+        }
+        Command::Extensions { command } => extensions::run(&client, screen, command).await?,
+        Command::Skills { command } => skills::run(&client, screen, command).await?,
+        Command::Agents { command } => {
+            extensions::registered(&client, screen, ExtensionKind::Agent, command).await?;
+        }
+        Command::Hooks { command } => {
+            extensions::registered(&client, screen, ExtensionKind::Hooks, command).await?;
         }
         Command::Context { session, json } => {
             let session = pick::session_id(&client, &session).await?;

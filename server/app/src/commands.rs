@@ -11,13 +11,14 @@ use shared_types::{
 };
 
 mod choices;
+mod extensions;
 mod other_sessions;
 mod reports;
 mod rewind;
 
 use crate::{
-    AppError, Approvals, ModelAccounts, NewMessage, OpContext, Permissions, Rewinds, Runners, Sent,
-    Session, Sessions, Settings, Usage, gate::Gate, rights::Action,
+    AppError, Approvals, Extensions, ModelAccounts, NewMessage, OpContext, Permissions, Rewinds,
+    Runners, Sent, Session, Sessions, Settings, Usage, gate::Gate, rights::Action,
 };
 
 /// A command, as `/help` lists it.
@@ -51,6 +52,8 @@ enum Verb {
     Mode,
     Config,
     Permissions,
+    Skills,
+    Hooks,
     Compact,
     Rewind,
     Context,
@@ -88,7 +91,7 @@ const fn goes(
 
 /// All commands, in the order of `/help`.
 #[rustfmt::skip]
-const COMMANDS: [Command; 20] = [
+const COMMANDS: [Command; 22] = [
     goes(Verb::New, "new", "", "begin a new session in the same place"),
     stays(Verb::Sessions, "sessions", "[WORDS]", "list your sessions, or those with WORDS in their titles"),
     goes(Verb::Resume, "resume", "SESSION", "go on in another session: its id, or words of its title"),
@@ -103,6 +106,8 @@ const COMMANDS: [Command; 20] = [
     stays(Verb::Mode, "mode", "[MODE]", "show the mode, or set plan, ask, auto or full for this session; - goes back to yours"),
     stays(Verb::Config, "config", "[NAME [VALUE]]", "show your settings, or change one; - removes the value"),
     stays(Verb::Permissions, "permissions", "", "list the rules about what agents may do"),
+    stays(Verb::Skills, "skills", "", "list the skills; /NAME uses one"),
+    stays(Verb::Hooks, "hooks", "", "list the hooks, and whether they run"),
     stays(Verb::Compact, "compact", "[WHAT]", "make room in the model's window; WHAT says what matters most"),
     stays(Verb::Rewind, "rewind", "[NUMBER [WHAT]]", "list your messages, or go back to before one: both, conversation or files"),
     stays(Verb::Context, "context", "", "show how full the model's window is, and of what"),
@@ -183,6 +188,7 @@ pub struct Commands {
     pub(crate) usage: Usage,
     pub(crate) approvals: Approvals,
     pub(crate) permissions: Permissions,
+    pub(crate) extensions: Extensions,
     pub(crate) rewinds: Rewinds,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -235,13 +241,24 @@ impl Commands {
         asked: CommandLine,
     ) -> Result<CommandDone, AppError> {
         self.gate.session(ctx, Action::SendMessage, session).await?;
-        let (command, words) = parse(&asked.line)?;
+        let parsed = parse(&asked.line);
+        let (name, behind) = named(&asked.line);
+        let words = parsed.as_ref().map_or(behind, |(_, words)| words);
         let asked = Asked {
             ctx,
             session: self.sessions.get(ctx, session).await?,
             words,
             terms: &asked.terms,
             client_id: asked.client_id,
+        };
+        let command = match parsed {
+            Ok((command, _)) => command,
+            // What is no command may be a skill.
+            Err(unknown) if is_command(name) => return Err(unknown),
+            Err(unknown) => {
+                let used = self.use_skill(asked, name).await?;
+                return used.ok_or(unknown);
+            }
         };
         match command.verb {
             Verb::New => self.new_session(&asked).await,
@@ -259,6 +276,8 @@ impl Commands {
             Verb::Mode => self.mode(&asked).await,
             Verb::Config => self.config(&asked).await,
             Verb::Permissions => self.permissions(&asked).await,
+            Verb::Skills => self.skills(&asked).await,
+            Verb::Hooks => self.hooks(&asked).await,
             Verb::Rewind => self.rewind(&asked).await,
             Verb::Context => self.context(&asked).await,
             Verb::Usage => self.usage(&asked).await,
@@ -302,6 +321,21 @@ impl Commands {
     }
 }
 
+/// The name behind the slash of a line, and the words behind that.
+fn named(line: &str) -> (&str, &str) {
+    let command = line.strip_prefix('/').unwrap_or_default();
+    let (name, words) = command
+        .split_once(char::is_whitespace)
+        .unwrap_or((command, ""));
+    (name, words.trim())
+}
+
+/// True if a command has this name.
+fn is_command(name: &str) -> bool {
+    let alias = ALIASES.iter().any(|(alias, _)| *alias == name);
+    alias || COMMANDS.iter().any(|command| command.name == name)
+}
+
 /// The command of a line, and the words behind it.
 fn parse(line: &str) -> Result<(&'static Command, &str), AppError> {
     if line.len() > MAX_MESSAGE_BYTES {
@@ -316,11 +350,7 @@ fn parse(line: &str) -> Result<(&'static Command, &str), AppError> {
             "there is no {shown}; /help lists what there is, and a space before the slash makes it a message"
         ))
     };
-    let command = line.strip_prefix('/').ok_or_else(unknown)?;
-    let (name, words) = command
-        .split_once(char::is_whitespace)
-        .unwrap_or((command, ""));
-    let words = words.trim();
+    let (name, words) = named(line);
     let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
     let name = alias.map_or(name, |(_, name)| name);
     let command = COMMANDS.iter().find(|command| command.name == name);

@@ -17,6 +17,7 @@ mod database_clock;
 mod elsewhere;
 mod enrolment;
 mod error;
+mod extensions;
 mod fleet;
 mod gate;
 mod gauges;
@@ -77,6 +78,7 @@ pub use context::OpContext;
 pub use database_clock::DatabaseClock;
 pub use enrolment::{AuthenticateRequest, EnrolledRunner, Enrolment, Joined, NotLetIn};
 pub use error::AppError;
+pub use extensions::{Extensions, NewRegistered};
 pub use isolation::IsolationPolicy;
 pub use link_challenge::{LinkChallenge, NotAKey};
 pub use link_token::LinkClaims;
@@ -103,8 +105,8 @@ pub use server_agent::{
     feed::{Followed, HereFeed},
 };
 pub use server_records::{
-    ApprovalOutcome, ApprovalRow, LinkHolder, LinkIdentity, RuleBy, RuleRow, SessionKey, SetRule,
-    TrustedFile,
+    ApprovalOutcome, ApprovalRow, ExtensionKind as RegisteredKind, LinkHolder, LinkIdentity,
+    RegisteredExtension, RuleBy, RuleRow, SessionKey, SetRule, TrustedFile,
 };
 pub use server_router::links::{LentAnswer, LentLink, LinkSealer, NotLent};
 pub use server_store::{AuditRow, CredentialKind, JoinTokenRow, RunnerChange};
@@ -162,6 +164,8 @@ pub struct App {
     pub approvals: Approvals,
     /// The rules about what agents may do.
     pub permissions: Permissions,
+    /// What people bring: skills, agents, hooks, tool servers.
+    pub extensions: Extensions,
     /// Runners and the choice among them.
     pub runners: Runners,
     /// The sandboxes of pools.
@@ -266,6 +270,7 @@ impl App {
             usage: Usage::of(&parts, &gate),
             approvals,
             permissions: Permissions::of(&parts, &gate, &settings),
+            extensions: Extensions::of(&parts, &gate),
             rewinds,
             clock: parts.clock.clone(),
         };
@@ -276,6 +281,7 @@ impl App {
             rewinds: commands.rewinds.clone(),
             operations,
             permissions: commands.permissions.clone(),
+            extensions: commands.extensions.clone(),
             settings,
             approvals: commands.approvals.clone(),
             runners: commands.runners.clone(),

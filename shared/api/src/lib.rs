@@ -33,6 +33,7 @@ fn yes() -> bool {
 
 mod commands;
 mod consent;
+mod extensions;
 fn is_queue(effect: &WhileWorking) -> bool {
     *effect == WhileWorking::Queue
 }
@@ -52,6 +53,7 @@ pub use consent::{
     PermissionRule, PermissionRules, PermissionVerdict, ProposedRule, ProposedRules, RuleSetBy,
     TestPermission, TestedDeed, TrustProject, TrustedFile,
 };
+pub use extensions::{Extension, ExtensionKind, ExtensionList, PutExtension, TrustExtension};
 pub use frame::{BadFrame, BinaryFrame, Channel, MAX_BINARY_FRAME_BYTES};
 pub use models::{
     AddModelAccount, AddedModelAccount, ModelAccount, ModelPrice, ModelProbe, ModelProvider,

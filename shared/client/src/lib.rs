@@ -17,7 +17,9 @@ mod client;
 mod commands;
 mod consent;
 pub mod cursor;
+mod download;
 mod error;
+mod extensions;
 mod follow;
 mod http;
 mod models;
@@ -33,6 +35,7 @@ mod usage;
 
 pub use attach::{Attach, Attached, Controls, InputRoom};
 pub use client::{Client, Options, PING_EVERY};
+pub use download::download;
 pub use error::ClientError;
 pub use follow::{Follow, Followed};
 pub use offsets::Piece;

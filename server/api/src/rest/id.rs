@@ -8,8 +8,8 @@ use axum::{
 };
 use server_app::AppError;
 use shared_types::{
-    ApprovalId, CredentialId, JoinTokenId, ModelAccountId, OperationId, RuleId, RunnerId,
-    SandboxId, SessionId, UserId,
+    ApprovalId, CredentialId, ExtensionId, JoinTokenId, ModelAccountId, OperationId, RuleId,
+    RunnerId, SandboxId, SessionId, UserId,
 };
 
 use super::problem::Refused;
@@ -52,6 +52,10 @@ impl IdNoun for ModelAccountId {
 
 impl IdNoun for ApprovalId {
     const NOUN: &'static str = "approval";
+}
+
+impl IdNoun for ExtensionId {
+    const NOUN: &'static str = "extension";
 }
 
 impl IdNoun for RuleId {

@@ -7,6 +7,7 @@ mod audit;
 mod browser;
 mod commands;
 mod document;
+mod extensions;
 pub(crate) mod html;
 mod id;
 mod images;
@@ -98,6 +99,7 @@ fn documented() -> OpenApiRouter<Doors> {
         .merge(models::routes())
         .merge(approvals::routes())
         .merge(permissions::routes())
+        .merge(extensions::routes())
         .merge(sessions::routes())
         .merge(commands::routes())
         .merge(images::routes())

@@ -1,0 +1,118 @@
+//! The commands about extensions.
+
+use clap::Subcommand;
+
+use crate::pick::SessionName;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Extensions {
+    /// List what counts in a session, and where each thing comes from (the default)
+    List {
+        /// The session: an id, the beginning of one, or `last`
+        #[arg(default_value = "last")]
+        session: SessionName,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Trust the files with hooks, tool servers and plugins that a session found, as they are now
+    Trust {
+        /// Only this file
+        file: Option<String>,
+        /// The session whose last turn found them: an id, the beginning of one, or `last`
+        #[arg(long, default_value = "last")]
+        session: SessionName,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Trust a file no more
+    Untrust {
+        /// The file, as the list shows it
+        file: String,
+        /// The session whose last turn found it: an id, the beginning of one, or `last`
+        #[arg(long, default_value = "last")]
+        session: SessionName,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Skills {
+    /// List the skills that are registered for you (the default)
+    List {
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the instructions of a skill
+    Show {
+        /// The name of the skill
+        name: String,
+    },
+    /// Register a skill from a folder with a SKILL.md, or from the address of one
+    Add {
+        /// The folder, its SKILL.md, or the address of a SKILL.md or a .tar.gz
+        source: String,
+        /// For all people of the tenant; that takes an admin
+        #[arg(long)]
+        tenant: bool,
+    },
+    /// Read a skill's source again, show what is different, and take it
+    Update {
+        /// The name of the skill
+        name: String,
+        /// The skill of the tenant
+        #[arg(long)]
+        tenant: bool,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Give a skill of yours to all people of the tenant; that takes an admin
+    Publish {
+        /// The name of the skill
+        name: String,
+    },
+    /// Remove a skill
+    Remove {
+        /// The name of the skill
+        name: String,
+        /// The skill of the tenant
+        #[arg(long)]
+        tenant: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Registered {
+    /// List those that are registered for you (the default)
+    List {
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the file
+    Show {
+        /// Its name
+        name: String,
+    },
+    /// Register a file
+    Add {
+        /// The file
+        file: std::path::PathBuf,
+        /// The name under which it is registered [default: that of the file]
+        #[arg(long)]
+        name: Option<String>,
+        /// For all people of the tenant; that takes an admin
+        #[arg(long)]
+        tenant: bool,
+    },
+    /// Remove it
+    Remove {
+        /// Its name
+        name: String,
+        /// That of the tenant
+        #[arg(long)]
+        tenant: bool,
+    },
+}

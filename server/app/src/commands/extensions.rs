@@ -1,0 +1,142 @@
+//! Commands that tell of extensions, and the slash commands that skills are.
+
+use std::collections::BTreeMap;
+
+use server_records::ExtensionKind;
+use shared_extensions::read_skill;
+use shared_types::{
+    clean::clean_line,
+    event::{HookHandler, Provenance},
+};
+
+use super::{Asked, CommandDone, Commands, Shown};
+use crate::{AppError, NewMessage};
+
+/// Longest description in a row, in characters.
+const DESCRIPTION: usize = 100;
+
+/// A skill by which a person may call it.
+struct Known {
+    description: String,
+    whence: String,
+}
+
+impl Commands {
+    /// Lists the skills of the session.
+    pub(super) async fn skills(&self, asked: &Asked<'_>) -> Result<CommandDone, AppError> {
+        let known = self.known_skills(asked).await?;
+        if known.is_empty() {
+            return Ok(CommandDone::text(
+                "there are no skills yet; add one with: gantry skills add FOLDER",
+            ));
+        }
+        let rows = known.into_iter().map(|(name, skill)| {
+            vec![
+                format!("/{name}"),
+                clean_line(&skill.description, DESCRIPTION),
+                skill.whence,
+            ]
+        });
+        Ok(CommandDone::shown([Shown::Table {
+            columns: vec!["skill", "for", "from"],
+            rows: rows.collect(),
+        }]))
+    }
+
+    /// Lists the hooks that the last turn found, and says which of them run.
+    pub(super) async fn hooks(&self, asked: &Asked<'_>) -> Result<CommandDone, AppError> {
+        let found = self.extensions.found(asked.ctx, asked.id()).await?;
+        if found.hooks.is_empty() {
+            return Ok(CommandDone::text(
+                "the last turn of this session found no hooks",
+            ));
+        }
+        let rows = found.hooks.iter().map(|hook| {
+            let action = match &hook.handler {
+                HookHandler::Command { command } => command.clone(),
+                HookHandler::Http { url, .. } => format!("POST {url}"),
+                HookHandler::McpTool { server, tool } => format!("{server}: {tool}"),
+                HookHandler::BuiltIn { name } => format!("built-in {name}"),
+            };
+            vec![
+                hook.on.word().to_owned(),
+                hook.matcher.clone(),
+                clean_line(&action, DESCRIPTION),
+                whence(&hook.from),
+                match hook.from.trusted {
+                    true => "runs".to_owned(),
+                    false => "does nothing: not trusted".to_owned(),
+                },
+            ]
+        });
+        let mut shown = vec![Shown::Table {
+            columns: vec!["event", "for", "action", "from", "state"],
+            rows: rows.collect(),
+        }];
+        if !found.untrusted().is_empty() {
+            shown.push(Shown::Text(
+                "read a file before you trust it: gantry extensions trust".to_owned(),
+            ));
+        }
+        Ok(CommandDone::shown(shown))
+    }
+
+    /// Sends the message that has a skill used; nothing where there is none of this name.
+    pub(super) async fn use_skill(
+        &self,
+        asked: Asked<'_>,
+        name: &str,
+    ) -> Result<Option<CommandDone>, AppError> {
+        if !self.known_skills(&asked).await?.contains_key(name) {
+            return Ok(None);
+        }
+        let text = match asked.words {
+            "" => format!("Use the skill {name}."),
+            words => format!("Use the skill {name} with these arguments: {words}"),
+        };
+        let message = NewMessage::of(&text);
+        Ok(Some(self.send(asked, message).await?))
+    }
+
+    /// The skills of the session by their names: those that are registered, and those of the place as the last turn
+    /// found it.
+    async fn known_skills(&self, asked: &Asked<'_>) -> Result<BTreeMap<String, Known>, AppError> {
+        let mut known = BTreeMap::new();
+        for row in self.extensions.list(asked.ctx).await? {
+            if row.kind == ExtensionKind::Skill
+                && let Ok(skill) = read_skill(&row.text, &row.name)
+            {
+                let whence = row.layer().word().to_owned();
+                let description = skill.description;
+                known.insert(
+                    skill.name,
+                    Known {
+                        description,
+                        whence,
+                    },
+                );
+            }
+        }
+        let found = self.extensions.found(asked.ctx, asked.id()).await?;
+        for skill in found
+            .skills
+            .into_iter()
+            .filter(|skill| skill.from.layer.is_on_runner())
+        {
+            let known_one = Known {
+                description: skill.description,
+                whence: whence(&skill.from),
+            };
+            known.insert(skill.name, known_one);
+        }
+        Ok(known)
+    }
+}
+
+/// Where an extension comes from, in a few words.
+fn whence(from: &Provenance) -> String {
+    match from.layer.is_on_runner() {
+        true => from.at.clone(),
+        false => format!("{}: {}", from.layer.word(), from.at),
+    }
+}

@@ -1,0 +1,313 @@
+//! Extensions: those that people registered at the server, and the files on runners that they trust.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use server_records::{ExtensionKind, RegisteredExtension, WholeSkill};
+use server_store::{NewExtension, Store, StoreError};
+use shared_extensions::{read_hooks, read_role, read_servers, read_skill};
+use shared_types::{
+    Clock, Digest, Entropy, Event, ExtensionId, SandboxId, SessionId,
+    event::{Extensions as Found, Layer, Provenance},
+};
+
+use crate::{AppError, OpContext, Parts, gate::Gate, rights::Action};
+
+/// Longest file of an extension, in bytes.
+const MAX_TEXT_BYTES: usize = 64 * 1024;
+
+/// Most bytes of the packed files of a skill.
+const MAX_PACKED_BYTES: usize = 2 * 1024 * 1024;
+
+/// Longest name, and longest source, in bytes.
+const MAX_NAME: usize = 64;
+const MAX_SOURCE: usize = 2048;
+
+/// An extension to be registered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRegistered {
+    /// Its kind.
+    pub kind: ExtensionKind,
+    /// Its name.
+    pub name: String,
+    /// Its file.
+    pub text: String,
+    /// The other files of a skill's folder, as a tar archive; empty without any.
+    pub packed: Bytes,
+    /// Where it comes from: a path or an address; may be empty.
+    pub source: String,
+    /// True for all people of the tenant.
+    pub for_everyone: bool,
+    /// The digest of the one in whose place it is put, where the caller names it.
+    pub replaces: Option<Digest>,
+}
+
+/// The use cases of this file.
+#[derive(Clone)]
+pub struct Extensions {
+    store: Store,
+    gate: Gate,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+}
+
+impl Extensions {
+    pub(crate) fn of(parts: &Parts, gate: &Gate) -> Self {
+        Self {
+            store: parts.store.clone(),
+            gate: gate.clone(),
+            clock: parts.clock.clone(),
+            entropy: parts.entropy.clone(),
+        }
+    }
+
+    /// The extensions that are registered for the user: the tenant's, then the user's own. Of a skill only the beginning
+    /// of its text is there.
+    ///
+    /// # Errors
+    /// If the user may not see settings.
+    pub async fn list(&self, ctx: &OpContext) -> Result<Vec<RegisteredExtension>, AppError> {
+        self.gate.own(ctx, Action::SeeSettings)?;
+        Ok(self.store.extensions(ctx.tenant, ctx.user).await?)
+    }
+
+    /// An extension with its whole text and its packed files.
+    ///
+    /// # Errors
+    /// If there is none, or the user may not see settings.
+    pub async fn show(
+        &self,
+        ctx: &OpContext,
+        id: ExtensionId,
+    ) -> Result<(RegisteredExtension, Bytes), AppError> {
+        let all = self.list(ctx).await?;
+        let found = all.into_iter().find(|extension| extension.id == id);
+        let mut found = found.ok_or(AppError::NotFound("extension"))?;
+        if found.kind != ExtensionKind::Skill {
+            return Ok((found, Bytes::new()));
+        }
+        let (layer, name) = (found.layer(), found.name.clone());
+        let whole = self
+            .store
+            .whole_skill(ctx.tenant, ctx.user, layer, &name)
+            .await?;
+        let WholeSkill { text, packed } = whole.ok_or(AppError::NotFound("extension"))?;
+        found.text = text;
+        Ok((found, packed.unwrap_or_default()))
+    }
+
+    /// Registers an extension. It takes the place of the one of the same kind, owner and name.
+    ///
+    /// # Errors
+    /// If it cannot be used, the user may not register it, there are too many, or it replaces another one than was named.
+    pub async fn put(
+        &self,
+        ctx: &OpContext,
+        new: NewRegistered,
+    ) -> Result<RegisteredExtension, AppError> {
+        self.may_change(ctx, new.for_everyone)?;
+        check(&new).map_err(AppError::Invalid)?;
+        let digest = match new.packed.is_empty() {
+            true => Digest::of(new.text.as_bytes()),
+            false => Digest::of(&[new.text.as_bytes(), &new.packed[..]].concat()),
+        };
+        let row = NewExtension {
+            id: ExtensionId::generate(&*self.clock, &*self.entropy),
+            kind: new.kind,
+            user: (!new.for_everyone).then_some(ctx.user),
+            name: &new.name,
+            text: &new.text,
+            digest,
+            source: &new.source,
+            packed: &new.packed,
+            secret: None,
+            replaces: new.replaces,
+        };
+        let (by, now) = (ctx.by(), self.clock.now());
+        Ok(self.store.put_extension(ctx.tenant, row, &by, now).await?)
+    }
+
+    /// Removes an extension of the user's, or of the tenant's.
+    ///
+    /// # Errors
+    /// If there is none, or the user may not remove it.
+    pub async fn remove(&self, ctx: &OpContext, id: ExtensionId) -> Result<(), AppError> {
+        self.gate.own(ctx, Action::ChangeSettings)?;
+        let all = self.store.extensions(ctx.tenant, ctx.user).await?;
+        let row = all.into_iter().find(|extension| extension.id == id);
+        let row = row.ok_or(AppError::NotFound("extension"))?;
+        self.may_change(ctx, row.user.is_none())?;
+        let (by, now) = (ctx.by(), self.clock.now());
+        let removed = self
+            .store
+            .remove_extension(ctx.tenant, id, row.user, &by, now);
+        match removed.await {
+            Err(StoreError::NotFound) => Err(AppError::NotFound("extension")),
+            removed => Ok(removed.map(drop)?),
+        }
+    }
+
+    /// The extensions that the last turn of a session found.
+    ///
+    /// # Errors
+    /// If the user has no such session, or may not see settings.
+    pub async fn found(&self, ctx: &OpContext, session: SessionId) -> Result<Found, AppError> {
+        self.gate.own(ctx, Action::SeeSettings)?;
+        self.gate.session_row(ctx, session).await?;
+        let last = self
+            .store
+            .last_event(ctx.tenant, session, "extensions.found");
+        Ok(match last.await? {
+            Some(Event::ExtensionsFound { extensions, .. }) => *extensions,
+            _ => Found::default(),
+        })
+    }
+
+    /// Trusts a file with hooks, tool servers or plugins that the last look of a session found, if its text has this
+    /// digest. It counts from the next turn on, until it changes.
+    ///
+    /// # Errors
+    /// If the last look did not find it, the user has no such session, or trusts too many files.
+    pub async fn trust(
+        &self,
+        ctx: &OpContext,
+        session: SessionId,
+        path: &str,
+        digest: Digest,
+    ) -> Result<(), AppError> {
+        self.gate.own(ctx, Action::ChangeSettings)?;
+        let found = self.found(ctx, session).await?;
+        let is_it = |from: &&Provenance| {
+            from.layer.is_on_runner() && from.at == path && from.digest == digest
+        };
+        let hooks = found.hooks.iter().map(|hook| &hook.from);
+        let servers = found.servers.iter().map(|server| &server.from);
+        let plugins = found.plugins.iter().map(|plugin| &plugin.from);
+        if hooks.chain(servers).chain(plugins).find(is_it).is_none() {
+            return Err(AppError::Conflict(
+                "the last look of this session did not find this file with this text; look again: gantry extensions"
+                    .to_owned(),
+            ));
+        }
+        let sandbox = self.sandbox(ctx, session).await?;
+        self.set_trust(ctx, (sandbox, path), Some(digest)).await
+    }
+
+    /// Trusts a file no more.
+    ///
+    /// # Errors
+    /// If the user has no such session, or its place was never looked at.
+    pub async fn untrust(
+        &self,
+        ctx: &OpContext,
+        session: SessionId,
+        path: &str,
+    ) -> Result<(), AppError> {
+        self.gate.own(ctx, Action::ChangeSettings)?;
+        self.gate.session_row(ctx, session).await?;
+        let sandbox = self.sandbox(ctx, session).await?;
+        self.set_trust(ctx, (sandbox, path), None).await
+    }
+
+    async fn set_trust(
+        &self,
+        ctx: &OpContext,
+        file: (SandboxId, &str),
+        digest: Option<Digest>,
+    ) -> Result<(), AppError> {
+        let (by, now) = (ctx.by(), self.clock.now());
+        let set = self
+            .store
+            .trust_extension(ctx.tenant, ctx.user, file, digest, &by, now);
+        Ok(set.await?)
+    }
+
+    /// The workspace that the session's last look was at.
+    async fn sandbox(&self, ctx: &OpContext, session: SessionId) -> Result<SandboxId, AppError> {
+        let last = self.store.last_event(ctx.tenant, session, "place.surveyed");
+        match last.await? {
+            Some(Event::PlaceSurveyed {
+                place: Some(place), ..
+            }) => Ok(place.sandbox),
+            _ => Err(AppError::NotFound("place of this session")),
+        }
+    }
+
+    fn may_change(&self, ctx: &OpContext, for_everyone: bool) -> Result<(), AppError> {
+        let action = match for_everyone {
+            true => Action::ChangeTenantSettings,
+            false => Action::ChangeSettings,
+        };
+        self.gate.own(ctx, action)
+    }
+}
+
+/// Checks that an extension can be used.
+fn check(new: &NewRegistered) -> Result<(), String> {
+    let NewRegistered {
+        kind,
+        name,
+        text,
+        packed,
+        source,
+        ..
+    } = new;
+    let what = format!("{} {name:?}", kind.word());
+    let is_plain =
+        |text: &str, at_most: usize| text.len() <= at_most && !text.contains(char::is_control);
+    if name.is_empty() || !is_plain(name, MAX_NAME) || !is_plain(source, MAX_SOURCE) {
+        return Err(
+            "a name has 1 to 64 bytes, a source at most 2,048, and none has control characters"
+                .to_owned(),
+        );
+    }
+    if text.len() > MAX_TEXT_BYTES {
+        return Err(format!(
+            "{what} has {} bytes; at most {MAX_TEXT_BYTES} are taken",
+            text.len()
+        ));
+    }
+    if !packed.is_empty() && *kind != ExtensionKind::Skill {
+        return Err(format!(
+            "{what} has one file; only a skill has others beside it"
+        ));
+    }
+    if packed.len() > MAX_PACKED_BYTES {
+        return Err(format!(
+            "the other files of {what} have {} bytes; at most {MAX_PACKED_BYTES} are taken",
+            packed.len()
+        ));
+    }
+    let from = Provenance {
+        layer: Layer::User,
+        at: name.clone(),
+        digest: Digest::of(b""),
+        trusted: true,
+    };
+    let read = match kind {
+        ExtensionKind::Skill => read_skill(text, name).map(|_| Vec::new()),
+        ExtensionKind::Agent => read_role(text, name, from).map(|role| match role.name == *name {
+            true => Vec::new(),
+            false => vec![format!("its file names it {:?}", role.name)],
+        }),
+        ExtensionKind::Hooks => {
+            read_hooks(text, &from).map(|(hooks, unread)| match hooks.is_empty() {
+                true if unread.is_empty() => vec!["it has no hooks".to_owned()],
+                _ => unread,
+            })
+        }
+        ExtensionKind::Mcp => {
+            read_servers(text, &from).map(|(servers, unread)| match servers.as_slice() {
+                [server] if server.name == *name => unread,
+                _ => vec!["it must have one server, of this name".to_owned()],
+            })
+        }
+    };
+    match read {
+        Err(why) => Err(format!("{what} cannot be used: {why}")),
+        Ok(unread) if !unread.is_empty() => {
+            Err(format!("{what} cannot be used: {}", unread.join("; ")))
+        }
+        Ok(_) => Ok(()),
+    }
+}
