@@ -55,7 +55,7 @@ pub use read::ReadTool;
 pub use recall::{Handle, RecallAsk, RecallTool};
 pub(crate) use recall::{excerpt_of, is_excerpt};
 pub use shell::ShellTool;
-pub(crate) use skill::rendered as skill_rendered;
+pub(crate) use skill::{SKILL, rendered as skill_rendered};
 pub use skill::{SkillAsk, SkillTool};
 pub use tasks::{TaskAsk, TaskKillTool, TaskReadTool, TaskStatusTool};
 pub use todo::{TodoAsk, TodoListTool, TodoWriteTool};

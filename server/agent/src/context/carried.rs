@@ -15,7 +15,7 @@ use super::{
     weight::{sentences, weight},
 };
 use crate::{
-    tools::{Handle, is_excerpt, todo_written},
+    tools::{Handle, SKILL, is_excerpt, todo_written},
     transcript::{Call, Steer, Step, Transcript},
 };
 
@@ -36,6 +36,9 @@ const FILES_PERCENT: usize = 12;
 const COMMANDS_PERCENT: usize = 16;
 const NAMES_PERCENT: usize = 8;
 
+/// The part of the room for the instructions of skills that were loaded, in percent. The newest come first.
+const SKILLS_PERCENT: usize = 25;
+
 /// The part of the room that the to-do list may take with all of its items, in percent; else only those that are not
 /// done are taken over.
 const TODO_PERCENT: usize = 20;
@@ -54,13 +57,15 @@ pub(super) fn carried(transcript: &Transcript, gone: usize, room: usize) -> Stri
     let commands = old.commands(share(COMMANDS_PERCENT));
     let names = old.names(share(NAMES_PERCENT));
     let todo = todo(transcript.todo(), share(TODO_PERCENT));
+    let skills = old.skills(share(SKILLS_PERCENT));
     let running = running(transcript);
-    let others = [&files, &commands, &names, &todo, &running];
+    let others = [&files, &commands, &names, &todo, &running, &skills];
     let used: usize = others.iter().map(|text| tokens(text)).sum();
     let said = said(&old.messages, room.saturating_sub(used));
     let mut text = String::new();
     for (title, section) in [
         ("What the user said", said),
+        ("Skills that were loaded", skills),
         ("To-do list", todo),
         ("Files (the newest last)", files),
         ("Commands (the newest last)", commands),
@@ -147,6 +152,27 @@ impl<'a> Old<'a> {
             calls,
             steps,
         }
+    }
+
+    /// The instructions of skills that were loaded and completed, as many as fit; of one that was loaded twice the newest.
+    fn skills(&self, room: usize) -> String {
+        let (mut text, mut seen) = (String::new(), BTreeSet::new());
+        for call in self
+            .calls
+            .iter()
+            .rev()
+            .filter(|call| call.asked.name == SKILL)
+        {
+            let Some(result) = &call.result else { continue };
+            let loaded = result.parts.words();
+            let is_new =
+                result.outcome == CallOutcome::Completed && seen.insert(&call.asked.arguments);
+            if is_new && tokens(&text) + tokens(&loaded) <= room {
+                text.push_str(loaded.trim_end());
+                text.push('\n');
+            }
+        }
+        text
     }
 
     /// A line for each file that was read or changed.
@@ -420,7 +446,7 @@ fn greatest(least: usize, most: usize, fits: impl Fn(usize) -> bool) -> usize {
 mod tests {
     use shared_types::{
         Event, Timestamp, TurnId, UserId,
-        event::{Finish, Parts, TurnOutcome, Usage},
+        event::{Finish, Parts, ToolCall, TurnOutcome, Usage},
     };
 
     use super::*;
@@ -486,5 +512,50 @@ mod tests {
         assert_eq!(said[0], format!("{title}m1: begin\n\n"));
         let all = "m1: begin\nm1.1: use tabs\nm1.2: too late\n\n";
         assert_eq!(said[1], format!("{title}{all}"));
+    }
+
+    #[test]
+    fn the_instructions_of_a_skill_that_was_loaded_are_carried_over_once() {
+        let loads = || ToolCall {
+            vendor_id: "v".to_owned(),
+            name: SKILL.to_owned(),
+            arguments: r#"{"name":"pdf"}"#.to_owned(),
+            opaque: serde_json::Map::new(),
+        };
+        let mut transcript = transcript();
+        let answered = Event::AnswerRecorded {
+            turn: TURN,
+            step: 3,
+            model: "m".to_owned(),
+            origin: None,
+            parts: crate::testing::said("", [loads(), loads()]),
+            finish: Finish::Complete,
+            usage: Usage::default(),
+            estimated: 0,
+            model_ms: 0,
+            limit: None,
+        };
+        transcript.apply(&answered, Timestamp::from_micros(0));
+        for ordinal in [0, 1] {
+            let ended = Event::CallEnded {
+                turn: TURN,
+                step: 3,
+                ordinal,
+                outcome: CallOutcome::Completed,
+                parts: Parts::text("[the skill pdf: follow these instructions]\nUse ink."),
+                unplaced: false,
+                task: None,
+                awaits: None,
+                budget_ms: 0,
+                duration_ms: 0,
+                overran: false,
+                file: None,
+                whole: None,
+                findings: Vec::new(),
+            };
+            transcript.apply(&ended, Timestamp::from_micros(0));
+        }
+        let text = carried(&transcript, 99, 1_000);
+        assert_eq!(text.matches("Use ink.").count(), 1, "{text}");
     }
 }

@@ -12,6 +12,7 @@ use shared_types::{TurnId, event::CallRange};
 use super::tokens::tokens;
 use crate::{
     prompt::masked_tokens,
+    tools::SKILL,
     transcript::{Call, SentAs, Step, Transcript},
 };
 
@@ -71,12 +72,19 @@ pub(crate) fn plan(
         .sum();
     let is_enough = gained >= window / 100 * GAIN_PERCENT;
     let pays = anew <= gained.saturating_mul(ANEW_AT_MOST);
-    (is_enough && pays).then(|| runs(calls().map(|call| call.number)))
+    let masked = || calls().filter(|call| !is_skill(call));
+    (is_enough && pays).then(|| runs(masked().map(|call| call.number)))
+}
+
+/// True for a skill that was loaded: its instructions stay.
+fn is_skill(call: &Call) -> bool {
+    call.asked.name == SKILL
 }
 
 /// The tokens by which a call becomes shorter.
 fn gain(call: &Call) -> usize {
     match call.sent {
+        _ if is_skill(call) => 0,
         SentAs::Whole => size(call).saturating_sub(masked_tokens(call)),
         SentAs::Masked { .. } | SentAs::Edited(_) => 0,
     }

@@ -146,7 +146,7 @@ async fn a_skill_of_the_project_is_told_in_a_line_and_loaded_when_it_is_used() {
     let (outcome, text) = world.only_call();
     assert_eq!(outcome, CallOutcome::Completed);
     assert!(
-        text.contains("[the skill pdf: follow these instructions]\nUse  well."),
+        text.contains("[the skill pdf: follow these instructions]\nUse $ARGUMENTS well."),
         "{text}"
     );
     assert!(

@@ -155,7 +155,7 @@ impl Tool for SkillTool {
             ),
         };
         let place = (!folder.is_empty()).then(|| format!("{}{folder}", self.to_root));
-        Some(rendered(&text, name, "", place.as_deref(), content.more))
+        Some(rendered(&text, name, None, place.as_deref(), content.more))
     }
 
     fn most_bytes(&self) -> Option<usize> {
@@ -163,11 +163,12 @@ impl Tool for SkillTool {
     }
 }
 
-/// The result of loading a skill: its instructions, and the folder with its other files.
+/// The result of loading a skill: its instructions, and the folder with its other files. Where the arguments are not
+/// given, the model has them in its call.
 pub(crate) fn rendered(
     text: &str,
     name: &str,
-    arguments: &str,
+    arguments: Option<&str>,
     folder: Option<&str>,
     more: bool,
 ) -> Rendered {
@@ -176,9 +177,15 @@ pub(crate) fn rendered(
         Err(why) => return Rendered::failed(format!("the skill {name} cannot be used: {why}")),
     };
     let body = match (arguments, skill.body.contains("$ARGUMENTS")) {
-        (arguments, true) => skill.body.replace("$ARGUMENTS", arguments),
-        ("", false) => skill.body,
-        (arguments, false) => format!("{}\n\nArguments: {arguments}", skill.body.trim_end()),
+        (Some(arguments), true) => skill.body.replace("$ARGUMENTS", arguments),
+        (None, true) => {
+            let body = skill.body.trim_end();
+            format!("{body}\n\n[$ARGUMENTS stands for the arguments of your call]")
+        }
+        (None | Some(""), false) => skill.body,
+        (Some(arguments), false) => {
+            format!("{}\n\nArguments: {arguments}", skill.body.trim_end())
+        }
     };
     let end = body.floor_char_boundary(MAX_BODY_BYTES - 512);
     let mut shown = format!(

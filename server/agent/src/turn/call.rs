@@ -397,7 +397,7 @@ impl<'a> Call<'a> {
             return Ok(self.done(Rendered::failed(gone), Times::default()).into());
         };
         let loaded = |folder: Option<&str>| {
-            skill_rendered(&skill.text, &ask.name, &ask.arguments, folder, false)
+            skill_rendered(&skill.text, &ask.name, Some(&ask.arguments), folder, false)
         };
         let Some(packed) = skill.packed else {
             return Ok(self.done(loaded(None), Times::default()).into());

@@ -308,6 +308,7 @@ impl HookEnd {
             (None, Some(HookDecision::Allow)) => "allowed it",
             (None, Some(HookDecision::Ask)) => "asks you",
             (None, Some(HookDecision::Defer)) => "leaves it to you",
+            (None, Some(HookDecision::Deny)) if self.on == HookEvent::AgentStop => "wants more",
             (None, Some(HookDecision::Deny)) => "did not allow it",
             (None, None) if self.message.is_empty() => return None,
             (None, None) => "says",
@@ -419,7 +420,7 @@ pub enum ToolServerTransport {
     },
 }
 
-/// A program that brings tools, slash commands and parts of the prompt.
+/// A program that brings tools, hooks and sentences for the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Plugin {
@@ -432,9 +433,6 @@ pub struct Plugin {
     /// Its tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<PluginTool>,
-    /// Its slash commands.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub commands: Vec<PluginCommand>,
     /// Sentences for the model about it; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prompt: String,
@@ -453,14 +451,4 @@ pub struct PluginTool {
     /// The JSON Schema of its arguments.
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub parameters: serde_json::Value,
-}
-
-/// A slash command of a plugin. Its answer is the message that the model is sent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct PluginCommand {
-    /// Its name, without the slash.
-    pub name: String,
-    /// The purpose, for people.
-    pub description: String,
 }
