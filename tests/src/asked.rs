@@ -2,9 +2,12 @@
 
 use std::path::Path;
 
-use shared_api::{Approval, ChangeSettings, LayerName, NewValues, SettingName, TrustedFile};
+use shared_api::{
+    Approval, ChangeSettings, ExtensionKind, LayerName, NewValues, PutExtension, SettingName,
+    TrustedFile,
+};
 use shared_client::Client;
-use shared_types::SessionId;
+use shared_types::{ExtensionId, SessionId};
 
 use crate::gantry::eventually;
 
@@ -41,6 +44,24 @@ pub async fn trusted(client: &Client, session: SessionId) -> TrustedFile {
     let digest = proposed.expect("it found a file").digest;
     let trusted = client.trust_project(session, digest).await;
     trusted.expect("it is trusted")
+}
+
+/// Registers a skill of the caller's; returns its id.
+pub async fn skill(client: &Client) -> ExtensionId {
+    let new = PutExtension {
+        kind: ExtensionKind::Skill,
+        name: "pdf".to_owned(),
+        text: "---\nname: pdf\ndescription: Fill PDF forms.\n---\nUse a tool.".to_owned(),
+        packed: None,
+        source: String::new(),
+        for_everyone: false,
+        replaces: None,
+    };
+    client
+        .put_extension(&new)
+        .await
+        .expect("it is registered")
+        .id
 }
 
 /// Writes rules into the file of the project in this folder.

@@ -26,6 +26,9 @@ const MAX_DEPTH: usize = 8;
 /// The name of the file with the instructions.
 const SKILL_FILE: &str = "SKILL.md";
 
+/// The file that keeps the folder out of a repository.
+const GITIGNORE: &str = ".gitignore";
+
 /// A skill as its source has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SkillSource {
@@ -159,9 +162,11 @@ fn add(files: &mut BTreeMap<String, Vec<u8>>, path: &Path, content: Vec<u8>) -> 
     Ok(())
 }
 
-/// The files of a tar archive.
+/// The files of an archive from [`packed`].
 pub(super) fn unpacked(archive: &[u8]) -> anyhow::Result<BTreeMap<String, Vec<u8>>> {
-    unpacked_within(archive)
+    let mut files = unpacked_within(archive)?;
+    files.remove(GITIGNORE);
+    Ok(files)
 }
 
 /// The files of a tar archive, however large it says that they are: no more than a skill may have are read.
@@ -221,7 +226,10 @@ fn below_one_folder(files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8
 /// A tar archive of these files, the same for the same files.
 fn packed(files: &BTreeMap<String, Vec<u8>>) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
-    for (path, content) in files {
+    // On a runner the folder lies in the person's project, which is not to have it.
+    let ignores = (GITIGNORE.to_owned(), b"*\n".to_vec());
+    let ignores = (!files.contains_key(GITIGNORE)).then_some((&ignores.0, &ignores.1));
+    for (path, content) in files.iter().chain(ignores) {
         let mut header = tar::Header::new_gnu();
         header.set_size(content.len() as u64);
         // A script says in its first line that it is one.

@@ -110,7 +110,10 @@ mod tests {
                 path: ".gantry/permissions.toml".to_owned(),
                 text: String::new(),
             })),
-            extensions: vec![instructions(".gantry/hooks.json"), instructions(".mcp.json")],
+            extensions: vec![
+                instructions(".gantry/hooks.json"),
+                instructions(".mcp.json"),
+            ],
         });
         policy.hide(&mut surveyed);
         let Outcome::Surveyed(left) = surveyed else {
@@ -120,6 +123,13 @@ mod tests {
         assert_eq!(left.extensions, [instructions(".mcp.json")]);
         assert_eq!(left.project, None);
         let unread: Vec<_> = left.unread.iter().map(|one| &*one.path).collect();
-        assert_eq!(unread, ["AGENTS.md", ".gantry/hooks.json", ".gantry/permissions.toml"]);
+        assert_eq!(
+            unread,
+            [
+                "AGENTS.md",
+                ".gantry/hooks.json",
+                ".gantry/permissions.toml"
+            ]
+        );
     }
 }

@@ -3,7 +3,7 @@
 //! ```json
 //! {"name": "weather", "command": ["./weather.py"],
 //!  "tools": [{"name": "forecast", "description": "…", "parameters": {"type": "object", "properties": {}}}],
-//!  "commands": [{"name": "weather", "description": "…"}], "prompt": "…", "hooks": {"PreToolUse": ["Shell"]}}
+//!  "prompt": "…", "hooks": {"PreToolUse": ["Shell"]}}
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,14 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;
-use shared_types::event::{Hook, HookHandler, Plugin, PluginCommand, PluginTool, Provenance};
+use shared_types::event::{Hook, HookHandler, Plugin, PluginTool, Provenance};
 
 use crate::{Invalid, cleaned, hooks::event_of, is_name, is_slug};
 
 /// Most tools of a plugin.
 pub const MAX_PLUGIN_TOOLS: usize = 64;
 
-/// Most slash commands, words of the command, or hooks of a plugin.
+/// Most words of the command, or hooks of a plugin.
 const MAX_PARTS: usize = 32;
 
 /// Longest name, in bytes.
@@ -42,8 +42,6 @@ struct Words {
     #[serde(default)]
     tools: Vec<ToolWords>,
     #[serde(default)]
-    commands: Vec<CommandWords>,
-    #[serde(default)]
     prompt: String,
     /// The matchers of its hooks, by event.
     #[serde(default)]
@@ -57,14 +55,6 @@ struct ToolWords {
     description: String,
     #[serde(default)]
     parameters: Option<Value>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CommandWords {
-    name: String,
-    #[serde(default)]
-    description: String,
 }
 
 /// Reads the manifest of a plugin, which lies in this folder, and the hooks that it declares.
@@ -89,8 +79,8 @@ pub fn read_plugin(
     {
         return Err(Invalid::new("its command is no list of 1 to 32 words"));
     }
-    if words.tools.len() > MAX_PLUGIN_TOOLS || words.commands.len() > MAX_PARTS {
-        return Err(Invalid::new("it has more than 64 tools or 32 commands"));
+    if words.tools.len() > MAX_PLUGIN_TOOLS {
+        return Err(Invalid::new("it has more than 64 tools"));
     }
     let hooks = hooks(&words, folder, from)?;
     let tools: Vec<_> = words
@@ -102,25 +92,11 @@ pub fn read_plugin(
     if names.len() < tools.len() {
         return Err(Invalid::new("two of its tools have the same name"));
     }
-    let commands =
-        words
-            .commands
-            .into_iter()
-            .map(|command| match is_slug(&command.name, MAX_NAME) {
-                true => Ok(PluginCommand {
-                    name: command.name,
-                    description: cleaned(&command.description, MAX_TEXT),
-                }),
-                false => Err(Invalid::new(
-                    "the name of a slash command may have small letters, digits and single hyphens",
-                )),
-            });
     let plugin = Plugin {
         name: words.name,
         command: words.command,
         folder: folder.to_owned(),
         tools,
-        commands: commands.collect::<Result<_, _>>()?,
         prompt: cleaned(&words.prompt, MAX_TEXT),
         from: from.clone(),
     };
@@ -227,17 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_names_tools_commands_and_hooks() {
+    fn a_manifest_names_tools_and_hooks() {
         let (plugin, hooks) = read(
             r#"{"name": "weather", "command": ["python3", "./weather.py"], "prompt": "Ask it for weather.",
                 "tools": [{"name": "forecast", "description": "Tells the weather."}],
-                "commands": [{"name": "weather"}], "hooks": {"PreToolUse": ["Shell"], "Stop": []}}"#,
+                "hooks": {"PreToolUse": ["Shell"], "Stop": []}}"#,
         )
         .unwrap();
-        assert_eq!(
-            (plugin.tools.len(), plugin.commands.len(), hooks.len()),
-            (1, 1, 2)
-        );
+        assert_eq!((plugin.tools.len(), hooks.len()), (1, 2));
         let HookHandler::Command { command } = &hooks[0].handler else {
             panic!()
         };

@@ -20,8 +20,8 @@ use serde_json::{Map, Value};
 
 pub use approval::{Answer, PlannedCall, PlannedPath, Question, Unanswered};
 pub use extension::{
-    Extensions, Hook, HookDecision, HookEnd, HookEvent, HookHandler, Layer, Plugin, PluginCommand,
-    PluginTool, Provenance, Role, Skill, ToolServer, ToolServerTransport,
+    Extensions, Hook, HookDecision, HookEnd, HookEvent, HookHandler, Layer, Plugin, PluginTool,
+    Provenance, Role, Skill, ToolServer, ToolServerTransport,
 };
 pub use finding::{Finding, FindingCategory};
 pub use part::{Origin, Part, Parts};

@@ -501,6 +501,27 @@ impl<'a> Api<'a> {
         self.call("delete", "/api/v1/permissions/{id}", &id, None)
             .await;
         self.trusts_a_project(&session.to_string()).await;
+        self.registers_a_skill(&session.to_string()).await;
+    }
+
+    /// A skill is registered, listed, shown and removed; what a session found is looked at, and a file is trusted no more.
+    async fn registers_a_skill(&mut self, session: &str) {
+        let at = "/api/v1/extensions";
+        let skill = json!({
+            "kind": "skill", "name": "pdf", "source": "/home/me/pdf",
+            "text": "---\nname: pdf\ndescription: Fill PDF forms.\n---\nUse a tool.",
+        });
+        let put = self.call("put", at, "", Some(skill)).await;
+        let listed = self.call("get", at, "", None).await;
+        assert_eq!(listed["extensions"][0]["id"], put["id"]);
+        let id = put["id"].as_str().expect("an id").to_owned();
+        let one = format!("{at}/{{id}}");
+        assert_eq!(self.call("get", &one, &id, None).await["layer"], "user");
+        self.call("delete", &one, &id, None).await;
+        let of = "/api/v1/sessions/{id}/extensions";
+        self.call("get", of, session, None).await;
+        let untrust = json!({ "path": ".mcp.json" });
+        self.call("post", of, session, Some(untrust)).await;
     }
 
     /// The file with rules that the session found is looked at, trusted, listed, and trusted no more.

@@ -85,6 +85,7 @@ async fn what_is_another_persons_answers_at_every_address_like_what_does_not_exi
     };
     let rule = bob.add_permission_rule(&rule).await.expect("it is set");
     let rule = rule.id.expect("it is stored");
+    let skill = tests::asked::skill(&bob).await;
     let trust = tests::asked::trusted(&bob, session).await.id;
 
     let bob_is = bob.me().await.expect("bob").user.id.to_string();
@@ -110,6 +111,7 @@ async fn what_is_another_persons_answers_at_every_address_like_what_does_not_exi
             () if of("permissions/projects") => {
                 (trust.to_string(), "rul_00000000000000000000000000")
             }
+            () if of("extensions") => (skill.to_string(), "ext_00000000000000000000000000"),
             () if of("permissions") => (rule.to_string(), "rul_00000000000000000000000000"),
             () if of("keys") => (key.to_string(), "crd_00000000000000000000000000"),
             () if of("join-tokens") => (unspent.to_string(), "jtk_00000000000000000000000000"),
@@ -426,6 +428,7 @@ async fn a_metrics_key_can_only_scrape_and_a_key_says_why_it_is_refused() {
             "operations" => "op_00000000000000000000000000",
             "approvals" => "apr_00000000000000000000000000",
             "permissions" => "rul_00000000000000000000000000",
+            "extensions" => "ext_00000000000000000000000000",
             "keys" => "crd_00000000000000000000000000",
             "join-tokens" => "jtk_00000000000000000000000000",
             "people" | "service-accounts" => "usr_00000000000000000000000000",

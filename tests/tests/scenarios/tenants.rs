@@ -46,6 +46,7 @@ impl Theirs {
         let rule = owner.add_permission_rule(&rule).await.expect("it is set");
         let rule = rule.id.expect("it is stored");
         let trust = tests::asked::trusted(&owner, session).await.id;
+        let skill = tests::asked::skill(&owner).await;
         let theirs = vec![
             (
                 "sessions",
@@ -67,6 +68,11 @@ impl Theirs {
                 "permissions/projects",
                 trust.to_string(),
                 "rul_00000000000000000000000000",
+            ),
+            (
+                "extensions",
+                skill.to_string(),
+                "ext_00000000000000000000000000",
             ),
             ("keys", key.to_string(), "crd_00000000000000000000000000"),
             (
