@@ -284,6 +284,34 @@ impl Renderer {
             // Nor is the command of a hook.
             Event::CallPlaced { ordinal, .. } if *ordinal >= HOOK_ORDINALS => {}
             Event::OperationSettled { operation, .. } if self.look.is(*operation) => {}
+            Event::AgentBriefed {
+                name, description, ..
+            } => {
+                let description = clean_line(description, MAX_NOTE);
+                self.note(&format!("the agent {name} works here: {description}"));
+            }
+            Event::AgentStarted {
+                name,
+                description,
+                session,
+                ..
+            } => {
+                let description = clean_line(description, MAX_NOTE);
+                self.note(&format!("agent {name} begins: {description} ({session})"));
+            }
+            Event::AgentAsks { name, session, .. } => self.note(&format!(
+                "the agent {name} asks you: gantry approvals lists its question ({session})"
+            )),
+            Event::AgentEnded {
+                name,
+                outcome,
+                steps,
+                tokens,
+                ..
+            } => {
+                let words = words::agent_ended(*outcome, *steps, *tokens);
+                self.note(&format!("agent {name}: {words}"));
+            }
             Event::CallPlaced {
                 ordinal,
                 operation,

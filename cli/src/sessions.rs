@@ -94,8 +94,12 @@ pub(crate) async fn list(
     args: &ListSessions,
 ) -> anyhow::Result<()> {
     let search = args.search.as_deref().unwrap_or_default();
+    let parent = match &args.agents {
+        Some(session) => Some(pick::session_id(client, session).await?),
+        None => None,
+    };
     let sessions = client
-        .sessions_found(search, args.archived, args.limit)
+        .sessions_found(search, args.archived, parent, args.limit)
         .await?;
     if args.json {
         return sessions.iter().try_for_each(|session| screen.json(session));
@@ -103,6 +107,7 @@ pub(crate) async fn list(
     if sessions.is_empty() {
         screen.note(match args.archived {
             _ if args.search.is_some() => "no session has that in its title",
+            _ if args.agents.is_some() => "this session has begun no agents",
             false => "no sessions yet; begin one with: gantry chat \"…\"",
             true => "no session is archived",
         });
@@ -123,8 +128,9 @@ pub(crate) async fn list(
 
 fn state(session: &Session) -> String {
     let works = session.running_turn.map(|_| "working");
+    let asks = (session.agent.is_some() && session.waiting_approvals > 0).then_some("asks you");
     let shared = (session.links > 0).then_some("shared");
-    let words: Vec<_> = works.into_iter().chain(shared).collect();
+    let words: Vec<_> = works.into_iter().chain(asks).chain(shared).collect();
     words.join(", ")
 }
 

@@ -18,6 +18,9 @@ pub(crate) struct ListSessions {
     /// List those with this text in their titles
     #[arg(long, value_name = "TEXT")]
     pub(crate) search: Option<String>,
+    /// List the agents of this session: an id, the beginning of one, or `last`
+    #[arg(long, value_name = "SESSION")]
+    pub(crate) agents: Option<SessionName>,
     /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,

@@ -75,6 +75,7 @@ pub(crate) async fn run(
                 mode: args.mode,
                 allow: args.allow.clone(),
                 steps: args.max_steps,
+                ..Terms::default()
             },
             while_working: WhileWorking::Queue,
             client_id: Some(client.new_client_id()),

@@ -84,6 +84,16 @@ pub struct EngineLimits {
     pub parks_after: Duration,
     /// Most commands of a session that may be running in the background when one more is begun.
     pub tasks_at_most: usize,
+    /// Agents below one another at most.
+    pub agents_deep: u32,
+    /// Most agents that one turn begins.
+    pub agents_of_turn: u32,
+    /// Most turns of a tenant's agents that this process carries at the same time.
+    pub agents_at_once: usize,
+    /// The time for which an agent that has ended still takes messages.
+    pub agents_idle: Duration,
+    /// The time in which an agent has to end; a call that waits for it waits no longer.
+    pub agents_within: Duration,
     /// The time in which people may answer a question.
     pub answer_within: Duration,
     /// The time that a turn that is being cancelled waits for an operation to end.
@@ -107,6 +117,12 @@ impl Default for EngineLimits {
             parked_at_most: limits::PARKED_AT_MOST,
             parks_after: limits::PARKS_AFTER,
             tasks_at_most: 16,
+            agents_deep: 3,
+            agents_of_turn: 16,
+            agents_at_once: 3,
+            agents_idle: Duration::from_secs(30 * 60),
+            // An agent may wait for an answer of a person.
+            agents_within: Duration::from_secs(7 * 24 * 60 * 60),
             answer_within: Duration::from_secs(7 * 24 * 60 * 60),
             stop_within: limits::KILL_GRACE + Duration::from_secs(5),
         }

@@ -11,6 +11,7 @@
 //! only wait (`wait`), and its followers ([`feed`]). The workers reach the store through the ports of
 //! [`server_records`], and name a session by a key that they only pass on.
 
+mod agents;
 mod bounds;
 mod context;
 mod engine;
@@ -22,6 +23,7 @@ mod log;
 mod models;
 mod prompt;
 mod rewind;
+mod roles;
 mod session;
 pub mod tools;
 mod transcript;
@@ -29,6 +31,7 @@ mod turn;
 mod wait;
 mod web;
 
+pub use agents::{Agent, AgentEnded, agents};
 pub use context::report::{ContextChange, ContextReport};
 pub use engine::{Carried, Claim, Engine, EngineLimits};
 pub use log::LogCache;
@@ -38,7 +41,7 @@ pub use rewind::{
 };
 pub use server_llm::{Piece, Voice};
 pub use session::{Live, LiveSink, LogError, SessionLog, SessionPorts};
-pub use tools::{BuiltIn, PersonTools, Tool, ToolSet, ToolSource, WebTools};
+pub use tools::{AgentTools, BuiltIn, PersonTools, Tool, ToolSet, ToolSource, WebTools};
 pub use transcript::{Placed, Task, tasks};
 pub use turn::{Bench, SessionModels, TurnError, TurnSandboxes, TurnWork, Turns};
 pub use wait::WaitingCall;

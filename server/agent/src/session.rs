@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use server_llm::{Images, Piece};
 use server_records::{
-    ChatHit, ChatQuery, ModelCall, StandingExtensions, StandingRules, TrustedFile, WholeSkill,
+    ChatHit, ChatQuery, ModelCall, NewAgent, StandingExtensions, StandingRules, TrustedFile,
+    WholeSkill,
 };
 use shared_sandbox::{Outcome, OutputStream, Sandbox};
 use shared_types::{
@@ -130,6 +131,18 @@ pub trait SessionLog: Send + Sync {
     /// # Errors
     /// If they cannot be read.
     async fn search_chats(&self, query: &ChatQuery) -> Result<Vec<ChatHit>, LogError>;
+
+    /// Begins an agent for a call of this session, in one durable transaction. Returns the event of it in this log.
+    ///
+    /// # Errors
+    /// If it is not begun, because there are too many agents or the store does not answer.
+    async fn start_agent(&self, new: &NewAgent) -> Result<SessionEvent, LogError>;
+
+    /// Has this turn of an agent stop, unless it has ended.
+    ///
+    /// # Errors
+    /// If that cannot be recorded.
+    async fn stop_agent(&self, agent: SessionId, turn: TurnId) -> Result<(), LogError>;
 
     /// Appends the end of a call and stores the outcome of its operation, in one durable
     /// transaction.

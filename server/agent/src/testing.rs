@@ -13,8 +13,8 @@ use server_llm::{
     Piece, Voice,
 };
 use server_records::{
-    ChatHit, ChatQuery, ChatSpeaker, ModelCall, SetRule, StandingExtensions, StandingRules,
-    TrustedFile, WholeSkill,
+    ChatHit, ChatQuery, ChatSpeaker, ModelCall, NewAgent, SetRule, StandingExtensions,
+    StandingRules, TrustedFile, WholeSkill,
 };
 use shared_sandbox::{
     CancelAnswer, ExitCause, ExitRecord, ExitStatus, Operation, OperationEvent, Outcome,
@@ -34,9 +34,9 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
-    BuiltIn, Carried, Claim, Engine, EngineLimits, Live, LiveSink, LogError, ModelSource,
-    PersonTools, SessionLog, SessionPorts, ToolSet, TurnError, Web, WebPage, WebResult, WebTools,
-    prompt, transcript::Transcript,
+    AgentTools, BuiltIn, Carried, Claim, Engine, EngineLimits, Live, LiveSink, LogError,
+    ModelSource, PersonTools, SessionLog, SessionPorts, ToolSet, TurnError, Web, WebPage,
+    WebResult, WebTools, prompt, transcript::Transcript,
 };
 
 pub(crate) const TURN: TurnId = TurnId::from_u128(7);
@@ -114,6 +114,7 @@ impl World {
             vec![
                 Arc::new(BuiltIn),
                 Arc::new(PersonTools),
+                Arc::new(AgentTools),
                 Arc::new(WebTools {
                     pages: true,
                     searches: true,
@@ -299,6 +300,9 @@ struct Stored {
     ends: Vec<(OperationId, Outcome)>,
     /// The ledger of usage.
     calls: Vec<ModelCall>,
+    /// The agents that were begun, and those that are to stop.
+    agents: Vec<NewAgent>,
+    stopped: Vec<SessionId>,
     images: Images,
     texts: Images,
     /// The to-do list that an earlier session left.
@@ -360,6 +364,33 @@ impl MemoryLog {
     /// The calls of models in the ledger of usage.
     pub(crate) fn paid(&self) -> Vec<ModelCall> {
         lock(&self.state).calls.clone()
+    }
+
+    /// The agents that were begun.
+    pub(crate) fn agents(&self) -> Vec<NewAgent> {
+        lock(&self.state).agents.clone()
+    }
+
+    /// The agents that are to stop.
+    pub(crate) fn stopped(&self) -> Vec<SessionId> {
+        lock(&self.state).stopped.clone()
+    }
+
+    /// The agent of this call of the first answer has ended so, as the store writes it.
+    pub(crate) fn agent_ends(&self, ordinal: u32, outcome: TurnOutcome, answer: &str) {
+        self.append(Event::AgentEnded {
+            turn: TURN,
+            step: 1,
+            ordinal,
+            session: SessionId::of_agent(TURN, 1, ordinal),
+            agent_turn: TurnId::of_agent(TURN, 1, ordinal),
+            name: "general-1".to_owned(),
+            outcome,
+            reason: None,
+            answer: answer.to_owned(),
+            steps: 2,
+            tokens: 100,
+        });
     }
 
     /// The ends of operations that were stored with those of their calls.
@@ -441,6 +472,23 @@ impl MemoryLog {
 
     pub(crate) fn mend(&self) {
         lock(&self.state).fault = None;
+    }
+}
+
+/// The event by which the store tells of a new agent.
+fn agent_started(new: &NewAgent) -> Event {
+    Event::AgentStarted {
+        turn: new.turn,
+        step: new.step,
+        ordinal: new.ordinal,
+        session: (new.session)
+            .unwrap_or_else(|| SessionId::of_agent(new.turn, new.step, new.ordinal)),
+        agent_turn: TurnId::of_agent(new.turn, new.step, new.ordinal),
+        name: new.name.clone(),
+        role: new.role.name.clone(),
+        description: new.description.clone(),
+        background: new.background,
+        tokens: new.tokens,
     }
 }
 
@@ -573,6 +621,22 @@ impl SessionLog for MemoryLog {
         let digest = Digest::of(&bytes);
         lock(&self.state).images.insert(digest, bytes);
         Ok(digest)
+    }
+
+    async fn start_agent(&self, new: &NewAgent) -> Result<SessionEvent, LogError> {
+        let started = agent_started(new);
+        lock(&self.state).agents.push(new.clone());
+        self.record(vec![started]).await?;
+        Ok(lock(&self.state)
+            .events
+            .last()
+            .cloned()
+            .expect("it is there"))
+    }
+
+    async fn stop_agent(&self, agent: SessionId, _turn: TurnId) -> Result<(), LogError> {
+        lock(&self.state).stopped.push(agent);
+        Ok(())
     }
 
     async fn record_end(

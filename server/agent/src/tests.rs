@@ -2,6 +2,7 @@
 
 mod abandoned;
 mod again;
+mod agents;
 mod background;
 mod calls;
 mod cancelled;

@@ -5,6 +5,7 @@
 //! the user's conversations, or one to the web.
 //! It runs nothing, and so knows nothing of journals, runners, cancelling or time.
 
+mod agent;
 mod arguments;
 mod context_edit;
 mod edit;
@@ -35,11 +36,13 @@ use server_llm::ToolSpec;
 use shared_sandbox::{Outcome, Request};
 use shared_types::{
     Effect, ImageFormat, TurnId,
-    event::{CallOutcome, TurnSettings},
+    event::{CallOutcome, Role, TurnSettings},
 };
 
 use crate::transcript::Transcript;
 
+pub use agent::{AgentAsk, AgentTools, BeginAgent, SendMessageTool, SubAgentTool};
+pub(crate) use agent::{SEND_MESSAGE, SUB_AGENT};
 pub use arguments::{Arguments, BadArguments, Kind, Parameter};
 pub use context_edit::{ContextAsk, ContextChangeAsk, ContextEditTool};
 pub use edit::EditTool;
@@ -147,6 +150,8 @@ pub enum Ask {
     Web(WebAsk),
     /// Something of the user.
     Person(PersonAsk),
+    /// Something of another agent.
+    Agent(AgentAsk),
 }
 
 /// A request that is ready to be sent.
@@ -274,6 +279,13 @@ impl ToolSource for BuiltIn {
     }
 }
 
+/// True if a role means this tool by the name.
+fn is_named(tool: &dyn Tool, name: &str) -> bool {
+    let name = name.split_once('(').map_or(name, |(name, _)| name).trim();
+    let mut names = tool.aliases().iter().copied().chain([tool.name()]);
+    names.any(|known| known.eq_ignore_ascii_case(name))
+}
+
 /// The tools of a turn, by name.
 #[derive(Clone, Default)]
 pub struct ToolSet {
@@ -319,7 +331,21 @@ impl ToolSet {
                 add(Arc::new(tool));
             }
         }
-        all
+        all.in_role(transcript.brief().map(|brief| &brief.role))
+    }
+
+    /// Those of these tools that an agent with this role may use; all of them where there is none. A role may name a
+    /// tool by any name that models know it by, with the arguments that it is meant for in brackets: these are for rules.
+    #[must_use]
+    fn in_role(mut self, role: Option<&Role>) -> Self {
+        if let Some(role) = role {
+            self.tools.retain(|_, tool| {
+                let named = |tools: &[String]| tools.iter().any(|name| is_named(&**tool, name));
+                let denied = named(&role.denied_tools);
+                role.tools.as_deref().is_none_or(named) && !denied
+            });
+        }
+        self
     }
 
     /// Every tool of this crate.

@@ -11,16 +11,16 @@ mod steers;
 use std::{collections::HashMap, ops::RangeInclusive, sync::Arc};
 
 use shared_types::{
-    ApprovalId, Digest, Event, Isolation, Mode, OperationId, RunnerId, SessionEvent, Timestamp,
-    TurnId,
+    ApprovalId, Digest, Event, Isolation, Mode, OperationId, RunnerId, SessionEvent, SessionId,
+    Timestamp, TurnId,
     event::{
         Answer, Awaited, CallOutcome, Choice, Extensions, FileSeen, Finish, HookDecision, HookEnd,
-        HookEvent, InstructionFile, Origin, Parts, Place, StopReason, Terms, TodoItem, ToolCall,
-        TurnLimit, TurnOutcome, TurnSettings,
+        HookEvent, InstructionFile, Origin, Parts, Place, Role, StopReason, Terms, TodoItem,
+        ToolCall, TurnLimit, TurnOutcome, TurnSettings,
     },
 };
 
-use crate::hooks::HookPoint;
+use crate::{hooks::HookPoint, tools::bounded};
 use rewind::Before;
 pub(crate) use steers::Steer;
 
@@ -43,6 +43,56 @@ pub(crate) struct Transcript {
     settled: Vec<OperationId>,
     /// The state that turns hand on.
     shared: Shared,
+    /// The role of the agent that works in the session.
+    brief: Option<Arc<Brief>>,
+    /// The agents that calls of the session have ever begun.
+    agents: Vec<KnownAgent>,
+}
+
+/// An agent that a call has begun, and that others may send messages to.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct KnownAgent {
+    pub(crate) name: String,
+    pub(crate) role: String,
+    pub(crate) description: String,
+    pub(crate) session: SessionId,
+    /// The end of its last turn for a call; nothing while it works for one.
+    pub(crate) idle_since: Option<Timestamp>,
+}
+
+/// The task of the agent that works in a session.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Brief {
+    pub(crate) name: String,
+    /// The number of agents above it and with it.
+    pub(crate) depth: u32,
+    pub(crate) role: Role,
+}
+
+/// An agent that works for a call.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AgentCall {
+    pub(crate) name: String,
+    pub(crate) session: SessionId,
+    /// The turn in which it works.
+    pub(crate) turn: TurnId,
+    /// True if the call does not wait for its end.
+    pub(crate) background: bool,
+    /// The tokens that it may use.
+    pub(crate) tokens: u64,
+    /// The time at which it was begun.
+    pub(crate) at: Timestamp,
+    pub(crate) ended: Option<AgentEnd>,
+}
+
+/// The end of an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AgentEnd {
+    pub(crate) outcome: TurnOutcome,
+    pub(crate) reason: Option<String>,
+    pub(crate) answer: String,
+    /// The tokens that it used.
+    pub(crate) tokens: u64,
 }
 
 /// The state of a conversation that its turns hand on to one another.
@@ -133,6 +183,8 @@ pub(crate) struct LateEnd {
     pub(crate) turn: TurnId,
     /// Its task, where it went on in the background.
     pub(crate) task: Option<u32>,
+    /// The name of its agent, where it has one.
+    pub(crate) agent: Option<String>,
     /// The model's call.
     pub(crate) asked: ToolCall,
     /// The end, in words.
@@ -223,6 +275,8 @@ pub(crate) struct Call {
     pub(crate) approval: Option<Approval>,
     /// Once an operation of it was placed, it may have happened.
     pub(crate) placed: Option<Placed>,
+    /// The agent that works for it.
+    pub(crate) agent: Option<AgentCall>,
     pub(crate) result: Option<CallResult>,
     /// The end of its operation, in words, where that came after the result.
     pub(crate) settled: Option<String>,
@@ -422,6 +476,52 @@ impl Transcript {
                 });
             }
             Event::OperationSettled { operation, summary } => self.settle(*operation, summary),
+            Event::AgentBriefed {
+                name, depth, role, ..
+            } => {
+                self.brief = Some(Arc::new(Brief {
+                    name: name.clone(),
+                    depth: *depth,
+                    role: (**role).clone(),
+                }));
+            }
+            Event::AgentStarted {
+                session,
+                name,
+                role,
+                description,
+                ..
+            } => match self
+                .agents
+                .iter_mut()
+                .find(|known| known.session == *session)
+            {
+                Some(known) => known.idle_since = None,
+                None => self.agents.push(KnownAgent {
+                    name: name.clone(),
+                    role: role.clone(),
+                    description: description.clone(),
+                    session: *session,
+                    idle_since: None,
+                }),
+            },
+            Event::AgentEnded {
+                turn,
+                step,
+                ordinal,
+                session,
+                outcome,
+                reason,
+                answer,
+                ..
+            } => {
+                let end = (*outcome, reason.as_deref(), answer.as_str());
+                self.late_agent((*turn, *step, *ordinal), end);
+                let mut agents = self.agents.iter_mut();
+                if let Some(known) = agents.find(|known| known.session == *session) {
+                    known.idle_since = Some(at);
+                }
+            }
             Event::ConversationRewound { turn, .. } => self.rewind(*turn),
             Event::ResultsLeftOut {
                 turn,
@@ -521,10 +621,46 @@ impl Transcript {
             self.ended.push(LateEnd {
                 turn,
                 task,
+                agent: None,
                 asked,
                 summary: summary.to_owned(),
             });
         }
+    }
+
+    /// The agent of a call that does not wait for it has ended: the model is told before the next message.
+    fn late_agent(
+        &mut self,
+        (turn, step, ordinal): (TurnId, u32, u32),
+        (outcome, reason, answer): (TurnOutcome, Option<&str>, &str),
+    ) {
+        /// Longest part of its last words that the note has, in bytes.
+        const WORDS: usize = 4 * 1024;
+        let call = self.turn(turn).and_then(|turn| turn.step(step));
+        let call = call.and_then(|step| step.calls.get(ordinal as usize));
+        let Some(call) = call else { return };
+        let agent = call.agent.as_ref();
+        let Some(agent) = agent.filter(|agent| agent.background && agent.ended.is_none()) else {
+            return;
+        };
+        let how = match (outcome, reason) {
+            (TurnOutcome::Completed, _) => "it completed".to_owned(),
+            (TurnOutcome::Failed, Some(reason)) => format!("it failed: {reason}"),
+            (TurnOutcome::Failed, None) => "it failed".to_owned(),
+            (TurnOutcome::Cancelled | TurnOutcome::Interrupted, _) => "it was stopped".to_owned(),
+        };
+        let words = match bounded(answer.trim(), WORDS) {
+            none if none.is_empty() => String::new(),
+            words => format!("; its last words were:\n{words}\n"),
+        };
+        let late = LateEnd {
+            turn,
+            task: None,
+            agent: Some(agent.name.clone()),
+            asked: call.asked.clone(),
+            summary: how + &words,
+        };
+        self.ended.push(late);
     }
 
     /// The call of this operation, where the model was told that it does not know its end.
@@ -543,6 +679,16 @@ impl Transcript {
             CallOutcome::Unknown | CallOutcome::Cancelled | CallOutcome::TimedOut
         );
         is_open.then(|| (turn, None, call.asked.clone()))
+    }
+
+    /// The task of the agent that works in the session; absent in a person's own.
+    pub(crate) fn brief(&self) -> Option<&Brief> {
+        self.brief.as_deref()
+    }
+
+    /// The agents that calls of the session have ever begun.
+    pub(crate) fn agents(&self) -> &[KnownAgent] {
+        &self.agents
     }
 
     pub(crate) fn directory(&self) -> &Arc<str> {
@@ -807,6 +953,36 @@ impl TurnLog {
         runner.is_some() && runner == ran_on && choice.workspace() == before.workspace()
     }
 
+    /// The agents that its calls have begun.
+    pub(crate) fn agents(&self) -> impl Iterator<Item = &AgentCall> {
+        let calls = self.steps.iter().flat_map(|step| &step.calls);
+        calls.filter_map(|call| call.agent.as_ref())
+    }
+
+    /// The most tokens that it may use, where every turn may use so many.
+    pub(crate) fn most_tokens(&self, of_all: u64) -> u64 {
+        self.terms.tokens.map_or(of_all, |most| most.min(of_all))
+    }
+
+    /// The tokens that it has used, with those of its agents that have ended.
+    pub(crate) fn tokens(&self) -> u64 {
+        let own = self.steps.iter().map(|step| step.tokens);
+        let ends = self.agents().filter_map(|agent| agent.ended.as_ref());
+        let of_agents = ends.map(|end| end.tokens);
+        own.chain(of_agents).fold(0, u64::saturating_add)
+    }
+
+    /// The tokens that it may still give to an agent: what it and its agents have used is gone, and so is what those at
+    /// work may use.
+    pub(crate) fn tokens_left(&self, of_all: u64) -> u64 {
+        let at_work = self.agents().filter(|agent| agent.ended.is_none());
+        let reserved = at_work
+            .map(|agent| agent.tokens)
+            .fold(0, u64::saturating_add);
+        let used = self.tokens().saturating_add(reserved);
+        self.most_tokens(of_all).saturating_sub(used)
+    }
+
     /// The runner of its calls.
     pub(crate) fn runner(&self) -> Option<RunnerId> {
         self.choice.as_ref()?.runner().map(|(runner, _)| runner)
@@ -961,6 +1137,49 @@ impl TurnLog {
                     });
                 }
             }
+            Event::AgentStarted {
+                step,
+                ordinal,
+                session,
+                agent_turn,
+                name,
+                background,
+                tokens,
+                ..
+            } => {
+                if let Some(call) = self.call_mut(*step, *ordinal) {
+                    call.agent.get_or_insert_with(|| AgentCall {
+                        name: name.clone(),
+                        session: *session,
+                        turn: *agent_turn,
+                        background: *background,
+                        tokens: *tokens,
+                        at,
+                        ended: None,
+                    });
+                }
+            }
+            Event::AgentEnded {
+                step,
+                ordinal,
+                agent_turn,
+                outcome,
+                reason,
+                answer,
+                tokens,
+                ..
+            } => {
+                let call = self.call_mut(*step, *ordinal);
+                let agent = call.and_then(|call| call.agent.as_mut());
+                if let Some(agent) = agent.filter(|agent| agent.turn == *agent_turn) {
+                    agent.ended.get_or_insert_with(|| AgentEnd {
+                        outcome: *outcome,
+                        reason: reason.clone(),
+                        answer: answer.clone(),
+                        tokens: *tokens,
+                    });
+                }
+            }
             Event::CallEnded {
                 step,
                 ordinal,
@@ -1094,6 +1313,7 @@ impl Call {
             asked,
             approval: None,
             placed: None,
+            agent: None,
             result: None,
             settled: None,
             sent: SentAs::Whole,

@@ -8,6 +8,7 @@
 
 mod abandon;
 mod again;
+mod agent;
 mod answer;
 mod bench;
 mod call;

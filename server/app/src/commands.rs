@@ -59,6 +59,7 @@ enum Verb {
     Context,
     Usage,
     Tasks,
+    Agents,
     Help,
 }
 
@@ -91,7 +92,7 @@ const fn goes(
 
 /// All commands, in the order of `/help`.
 #[rustfmt::skip]
-const COMMANDS: [Command; 22] = [
+const COMMANDS: [Command; 23] = [
     goes(Verb::New, "new", "", "begin a new session in the same place"),
     stays(Verb::Sessions, "sessions", "[WORDS]", "list your sessions, or those with WORDS in their titles"),
     goes(Verb::Resume, "resume", "SESSION", "go on in another session: its id, or words of its title"),
@@ -113,6 +114,7 @@ const COMMANDS: [Command; 22] = [
     stays(Verb::Context, "context", "", "show how full the model's window is, and of what"),
     stays(Verb::Usage, "usage", "", "show what this session, today and the last 30 days cost"),
     stays(Verb::Tasks, "tasks", "", "list the commands that went on in the background"),
+    stays(Verb::Agents, "agents", "[stop NAME]", "list the agents of this session, or stop one"),
     stays(Verb::Help, "help", "", "list these commands"),
 ];
 
@@ -282,6 +284,7 @@ impl Commands {
             Verb::Context => self.context(&asked).await,
             Verb::Usage => self.usage(&asked).await,
             Verb::Tasks => self.tasks(&asked).await,
+            Verb::Agents => self.agents(&asked).await,
             Verb::Help => Ok(help()),
         }
     }

@@ -17,6 +17,7 @@ use shared_types::{
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
+mod agents;
 mod context;
 mod deletion;
 mod following;

@@ -4,7 +4,8 @@
 use std::{sync::Arc, time::Duration};
 
 use server_agent::{
-    Bench, BuiltIn, Engine, EngineLimits, PersonTools, TurnSandboxes, Turns, feed::LiveHub,
+    AgentTools, Bench, BuiltIn, Engine, EngineLimits, PersonTools, TurnSandboxes, Turns,
+    feed::LiveHub,
 };
 use server_records::SessionKey;
 use server_router::{SandboxRouter, links::Links};
@@ -30,6 +31,8 @@ pub struct TurnLimits {
     /// Turns that one process carries at the same time; others have to wait for that. Those that only
     /// wait do not count.
     pub at_once: usize,
+    /// Turns of one tenant's agents that one process carries at the same time.
+    pub agents_at_once: usize,
     /// The time for which a turn waits for its runner or its command before it is parked.
     pub parks_after: Duration,
     /// The time for which a turn waits for a runner that went away while a call ran there.
@@ -40,6 +43,7 @@ impl Default for TurnLimits {
     fn default() -> Self {
         Self {
             at_once: 256,
+            agents_at_once: 3,
             parks_after: limits::PARKS_AFTER,
             waited_for: limits::PARKED_AT_MOST,
         }
@@ -60,6 +64,7 @@ pub(crate) fn start(
         model_window: parts.model_window,
         parked_at_most: parts.turns.waited_for,
         parks_after: parts.turns.parks_after,
+        agents_at_once: parts.turns.agents_at_once,
         ..EngineLimits::default()
     };
     let (clock, web) = (parts.clock.clone(), TurnWeb(parts.web.clone()));
@@ -68,6 +73,7 @@ pub(crate) fn start(
             vec![
                 Arc::new(BuiltIn),
                 Arc::new(PersonTools),
+                Arc::new(AgentTools),
                 Arc::new(web.tools()),
             ],
             Arc::new(web),

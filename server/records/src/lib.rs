@@ -6,6 +6,7 @@
 //! loop that works for all tenants, such as [`SilentRunners`], names none either. There is no SQL here, no protobuf and
 //! no message of the API. The facts that a runner reports over its link are the link's words ([`shared_link::server`]).
 
+mod agent;
 mod change;
 mod chat;
 mod commit;
@@ -23,6 +24,7 @@ mod session;
 mod silence;
 mod turn;
 
+pub use agent::NewAgent;
 pub use change::{Change, Pace, Whose};
 pub use chat::{ChatHit, ChatQuery, ChatSpeaker};
 pub use commit::CommitListener;

@@ -4,13 +4,13 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use shared_sandbox::Outcome;
 use shared_types::{
-    Digest, Epoch, Event, OperationId, RunnerId, SessionEvent, Timestamp, TurnId,
+    Digest, Epoch, Event, OperationId, RunnerId, SessionEvent, SessionId, Timestamp, TurnId,
     event::{Layer, TodoItem},
 };
 
 use crate::{
-    ChatHit, ChatQuery, ModelCall, SessionError, StandingExtensions, StandingRules, TrustedFile,
-    WholeSkill,
+    ChatHit, ChatQuery, ModelCall, NewAgent, SessionError, StandingExtensions, StandingRules,
+    TrustedFile, WholeSkill,
 };
 
 /// The events of one session.
@@ -105,6 +105,28 @@ pub trait LogRows: Send + Sync {
     /// # Errors
     /// They cannot be read.
     async fn search_chats(&self, query: &ChatQuery) -> Result<Vec<ChatHit>, SessionError>;
+
+    /// Begins an agent for a call of this session, under the epoch of a worker. Returns the event of it in this log.
+    ///
+    /// # Errors
+    /// It is not begun, because there are too many or the store did not answer.
+    async fn start_agent(
+        &self,
+        epoch: Epoch,
+        new: &NewAgent,
+        now: Timestamp,
+    ) -> Result<SessionEvent, SessionError>;
+
+    /// Records that this turn of an agent is to stop, unless it has ended.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    async fn stop_agent(
+        &self,
+        agent: SessionId,
+        turn: TurnId,
+        now: Timestamp,
+    ) -> Result<(), SessionError>;
 
     /// Appends the end of a call and stores the outcome of its operation, in one transaction.
     ///

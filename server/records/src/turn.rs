@@ -152,6 +152,8 @@ pub struct TurnRow {
     pub settings: Option<TurnSettings>,
     /// The span that it is part of.
     pub trace: Option<TraceContext>,
+    /// True if it works for a call of another session.
+    pub for_call: bool,
     /// The credential with which its message was sent; absent where an earlier release accepted it.
     pub credential: Option<CredentialId>,
     /// The time until which its work may continue under that credential; before every moment, if it was revoked.
@@ -218,7 +220,7 @@ impl UnfinishedTurn {
 pub enum IfRunning {
     /// It fails: the worker lives.
     Refuse,
-    /// It takes nothing; a parked turn is left as well.
+    /// It takes nothing; a parked turn is left as well, and one that works for a call of another session.
     Leave,
     /// It takes that turn over, unless another live replica has it: its worker is known to be gone.
     TakeOver,
@@ -254,7 +256,10 @@ pub enum NextTurn {
     /// No turn is unfinished.
     Nothing,
     /// Claim the oldest unfinished turn.
-    Claim,
+    Claim {
+        /// True if it works for a call of another session.
+        for_call: bool,
+    },
     /// The oldest unfinished turn waits, and its wait is not over.
     Wait(WaitingTurn),
 }

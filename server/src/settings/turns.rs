@@ -19,6 +19,9 @@ const PARKS_AFTER_MS: RangeInclusive<u64> = 100..=600_000;
 pub(super) struct TurnsSection {
     /// Turns that the server works on at the same time, 1 to 4096; others queue [default: 256].
     at_once: Option<usize>,
+    /// Turns of agents that work for other agents, of one tenant, that the server works on at the same time, 1 to 4096;
+    /// others queue [default: 3].
+    agents_at_once: Option<usize>,
     /// The time after which a turn that only waits for its runner or its command is parked, and no longer one of those
     /// [default: 10000].
     parks_after_ms: Option<u64>,
@@ -31,13 +34,12 @@ impl TurnsSection {
     /// Fails if one is too small or too large.
     pub(super) fn limits(&self, waited_for: Duration) -> anyhow::Result<TurnLimits> {
         let default = TurnLimits::default();
-        let at_once = self.at_once.unwrap_or(default.at_once);
-        ensure!(
-            AT_ONCE.contains(&at_once),
-            "at_once under [turns] in gantry.toml is a number of turns from {} to {}",
-            AT_ONCE.start(),
-            AT_ONCE.end()
-        );
+        let at_once = turns("at_once", self.at_once, default.at_once)?;
+        let agents_at_once = turns(
+            "agents_at_once",
+            self.agents_at_once,
+            default.agents_at_once,
+        )?;
         let parks_after = match self.parks_after_ms {
             None => default.parks_after,
             Some(ms) => {
@@ -52,10 +54,22 @@ impl TurnsSection {
         };
         Ok(TurnLimits {
             at_once,
+            agents_at_once,
             parks_after,
             waited_for,
         })
     }
+}
+
+fn turns(name: &str, set: Option<usize>, default: usize) -> anyhow::Result<usize> {
+    let number = set.unwrap_or(default);
+    ensure!(
+        AT_ONCE.contains(&number),
+        "{name} under [turns] in gantry.toml is a number of turns from {} to {}",
+        AT_ONCE.start(),
+        AT_ONCE.end()
+    );
+    Ok(number)
 }
 
 #[cfg(test)]
@@ -76,6 +90,7 @@ mod tests {
         );
         for (wrong, right) in [
             ("at_once = 0", "1 to 4096"),
+            ("agents_at_once = 0", "agents_at_once under [turns]"),
             ("parks_after_ms = 99", "100 to"),
         ] {
             let error = limits(wrong).expect_err("it is refused").to_string();

@@ -10,7 +10,9 @@ use shared_types::{
 };
 
 use crate::{
-    Store, StoreError, approval, chat_text,
+    Store, StoreError,
+    agent::{self, ToldElsewhere},
+    approval, chat_text,
     columns::{Columns as _, damaged, integer, json},
     database::{Connection, FromRow, Row, query, query_as, retried},
     model_call,
@@ -61,16 +63,25 @@ impl Store {
     ) -> Result<Appended, StoreError> {
         retried!({
             let mut tx = self.write(tenant).await?;
-            let appended = match events {
-                [] => Appended {
-                    events: Vec::new(),
-                    turns_left: None,
-                },
+            let (appended, told) = match events {
+                [] => {
+                    let nothing = Appended {
+                        events: Vec::new(),
+                        turns_left: None,
+                    };
+                    (nothing, Vec::new())
+                }
                 events => report(&mut tx, tenant, session, epoch, events, now).await?,
             };
             model_call::record(&mut tx, tenant, session, calls, now).await?;
             tx.commit().await?;
             self.appended(tenant, session, &appended.events).await;
+            if !told.is_empty() {
+                self.waits_changed();
+            }
+            for (above, event) in told {
+                self.appended(tenant, above, &[event]).await;
+            }
             Ok(appended)
         })
     }
@@ -98,7 +109,7 @@ impl Store {
             let mut tx = self.write(tenant).await?;
             let is_told = operation::lock_log(&mut tx, tenant, operation).await?;
             let events = std::slice::from_ref(ended);
-            let appended = report(&mut tx, tenant, session, epoch, events, now).await?;
+            let (appended, _) = report(&mut tx, tenant, session, epoch, events, now).await?;
             let event = appended.events.into_iter().next();
             let event = event.ok_or(StoreError::NotFound)?;
             let set =
@@ -279,7 +290,8 @@ macro_rules! insert_last {
 }
 pub(crate) use insert_last;
 
-/// Writes the engine's report about a turn that runs, and its effects on rows.
+/// Writes the engine's report about a turn that runs, and its effects on rows; also the events by which the sessions above
+/// an agent are told of its questions and its end.
 async fn report(
     tx: &mut Connection,
     tenant: TenantId,
@@ -287,7 +299,7 @@ async fn report(
     held: Epoch,
     events: &[Event],
     now: Timestamp,
-) -> Result<Appended, StoreError> {
+) -> Result<(Appended, Vec<ToldElsewhere>), StoreError> {
     let mut reserved = match tx.is_shared() {
         true => Some(session::next_under(tx, tenant, session, held, events.len(), now).await?),
         false => None,
@@ -311,22 +323,28 @@ async fn report(
         appended.turns_left = turns_left.or(appended.turns_left);
         appended.events.push(event_at);
     }
+    let mut told = agent::tell_of_questions(tx, tenant, session, events, now).await?;
     for event in events {
         let Event::TurnEnded {
             turn,
-            outcome: TurnOutcome::Failed,
-            ..
+            outcome,
+            reason,
         } = event
         else {
             continue;
         };
+        let end = (*outcome, reason.as_deref());
+        told.extend(agent::tell_caller(tx, tenant, session, *turn, end, now).await?);
+        if *outcome != TurnOutcome::Failed {
+            continue;
+        }
         let started = turn::start_over(tx, tenant, session, *turn, now).await?;
         if !started.is_empty() {
             appended.turns_left = appended.turns_left.map(|left| left + 1);
             appended.events.extend(started);
         }
     }
-    Ok(appended)
+    Ok((appended, told))
 }
 
 /// Writes the event, and returns the state of its turn. For SQLite; see [`session::take_next`].
@@ -504,7 +522,11 @@ async fn take_effect(
         | Event::CallPlaced { .. }
         | Event::CancelRequested { .. }
         | Event::ConversationRewound { .. }
-        | Event::OperationSettled { .. } => Err(StoreError::Conflict(
+        | Event::OperationSettled { .. }
+        | Event::AgentBriefed { .. }
+        | Event::AgentStarted { .. }
+        | Event::AgentAsks { .. }
+        | Event::AgentEnded { .. } => Err(StoreError::Conflict(
             "this event is written by the method that writes its row",
         )),
     }

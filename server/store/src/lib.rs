@@ -26,6 +26,7 @@
 //!
 //! A method that is dropped half-way has written everything or nothing.
 
+mod agent;
 mod announce;
 mod approval;
 mod at_work;
@@ -116,8 +117,8 @@ pub use sandbox::{PooledSandbox, Reported, SandboxChange, SandboxRow};
 pub use scope::{Scope, Scopes};
 pub use secret::{DataKeyRow, MAX_SEALED_BYTES, MasterKeyInUse, SealedSecret};
 pub use session::{
-    DeletedSession, LINKS_OF_SESSION_AT_MOST, NewSession, NewSessionLink, SessionChange,
-    SessionFilter, SessionRow, Unended,
+    DeletedSession, LINKS_OF_SESSION_AT_MOST, NewSession, NewSessionLink, SessionAgent,
+    SessionChange, SessionFilter, SessionRow, Unended,
 };
 pub use setting::{
     Pin, RunnerInUse, SettingChange, SettingLayer, SettingName, SettingRow, SettingsChanged,

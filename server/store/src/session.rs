@@ -25,7 +25,7 @@ macro_rules! select_sessions {
     ($rest:literal) => {
         concat!(
             "SELECT id, user_id, title, directory, created_at, updated_at, last_seq, epoch, archived_at,
-                 deleted_at,
+                 deleted_at, parent_session_id, agent_name, agent_role,
                  (SELECT COUNT(*) FROM session_links WHERE session_links.tenant_id = sessions.tenant_id
                      AND session_links.session_id = sessions.id) AS links,
                  (SELECT COUNT(*) FROM approvals WHERE approvals.tenant_id = sessions.tenant_id
@@ -65,6 +65,8 @@ pub struct SessionFilter<'a> {
     pub archived: bool,
     /// Only those with this text in their titles, whatever the case of the letters A to Z.
     pub title: &'a str,
+    /// The agents that calls of this session began, in place of the sessions of the user's own.
+    pub agents_of: Option<SessionId>,
 }
 
 /// A session.
@@ -98,6 +100,19 @@ pub struct SessionRow {
     pub links: u64,
     /// The number of its questions that have no answer yet.
     pub waiting_approvals: u64,
+    /// The agent that works in it; absent of a session of the user's own.
+    pub agent: Option<SessionAgent>,
+}
+
+/// The agent that works in a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionAgent {
+    /// The session whose call began it.
+    pub parent: SessionId,
+    /// Its name.
+    pub name: String,
+    /// The name of its role.
+    pub role: String,
 }
 
 /// The changes that a user makes to a session; absent values stay.
@@ -254,6 +269,7 @@ impl Store {
             "WHERE tenant_id = $1 AND user_id = $2 AND deleted_at IS NULL
                  AND CASE WHEN archived_at IS NULL THEN 0 ELSE 1 END = $3
                  AND (updated_at, id) < ($4, $5) AND LOWER(title) LIKE $6 ESCAPE '\\'
+                 AND COALESCE(parent_session_id, '') = $8
              ORDER BY updated_at DESC, id DESC LIMIT $7"
         ))
         .bind(tenant.to_string())
@@ -263,6 +279,11 @@ impl Store {
         .bind(id.map_or(String::new(), |id| id.to_string()))
         .bind(database::containing(filter.title))
         .bind(database::page(limit))
+        .bind(
+            filter
+                .agents_of
+                .map_or_else(String::new, |parent| parent.to_string()),
+        )
         .fetch_all(&mut self.read(tenant).await?)
         .await?;
         Ok(rows)
@@ -322,7 +343,8 @@ async fn require_room(
     at_most: u64,
 ) -> Result<(), StoreError> {
     let row: Row =
-        query("SELECT COUNT(*) AS begun FROM sessions WHERE tenant_id = $1 AND user_id = $2 AND deleted_at IS NULL")
+        query("SELECT COUNT(*) AS begun FROM sessions WHERE tenant_id = $1 AND user_id = $2 AND deleted_at IS NULL
+             AND parent_session_id IS NULL")
             .bind(tenant.to_string())
             .bind(user.to_string())
             .fetch_one(tx)
@@ -454,6 +476,14 @@ impl FromRow for SessionRow {
             deleted_at: row.maybe_time("deleted_at")?,
             links: row.count("links")?,
             waiting_approvals: row.count("waiting_approvals")?,
+            agent: match row.maybe_parsed("parent_session_id")? {
+                Some(parent) => Some(SessionAgent {
+                    parent,
+                    name: row.text("agent_name")?,
+                    role: row.text("agent_role")?,
+                }),
+                None => None,
+            },
         })
     }
 }

@@ -24,6 +24,7 @@ macro_rules! on_every_backend {
     };
 }
 
+mod agents;
 mod announced;
 mod approvals;
 mod at_once;

@@ -47,7 +47,7 @@ macro_rules! select_turns {
         concat!(
             "SELECT id, session_id, client_id, input_seq, state, created_at, claimed_at, claimed_by,
                  claimed_epoch, waits_until, cancel_requested_at, ended_at, outcome, reason, chosen_by,
-                 chosen_runner_id, settings, traceparent, credential_id,
+                 chosen_runner_id, settings, traceparent, credential_id, caller_session_id,
                  (SELECT ",
             credential_until!(),
             " FROM credentials WHERE credentials.tenant_id = turns.tenant_id
@@ -535,6 +535,31 @@ impl QueueAhead {
         }
         Ok(())
     }
+}
+
+/// Refuses a turn for which this session or its user has no room.
+pub(crate) async fn require_room(
+    tx: &mut Connection,
+    tenant: TenantId,
+    session: SessionId,
+) -> Result<(), StoreError> {
+    let queue = QueueAhead::read(tx, tenant, session, None).await?;
+    queue.require_room()
+}
+
+/// Refuses a turn for which the user of this session has no room.
+pub(crate) async fn require_room_of_user(
+    tx: &mut Connection,
+    tenant: TenantId,
+    session: SessionId,
+) -> Result<(), StoreError> {
+    let queue = QueueAhead::read(tx, tenant, session, None).await?;
+    let of_session = 0;
+    QueueAhead {
+        of_session,
+        ..queue
+    }
+    .require_room()
 }
 
 async fn insert(

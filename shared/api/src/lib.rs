@@ -232,6 +232,19 @@ messages! {
         /// The number of its questions that wait for the user's answer: agents ask before they act, or to know more.
         #[serde(default)]
         pub waiting_approvals: u64,
+        /// The agent that works in it; absent of a session that the user began.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub agent: Option<SessionAgent>,
+    }
+
+    /// The agent that works in a session.
+    pub struct SessionAgent {
+        /// The session whose call began it.
+        pub parent: SessionId,
+        /// Its name, such as `explore-2`.
+        pub name: String,
+        /// The name of its role.
+        pub role: String,
     }
 
     /// Changes a session's entry in lists. Absent fields stay as they are.

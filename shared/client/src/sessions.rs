@@ -17,11 +17,12 @@ impl Client {
     /// # Errors
     /// See [`Client::sign_in`].
     pub async fn sessions(&self, limit: u32) -> Result<Vec<Session>, ClientError> {
-        self.sessions_found("", false, limit).await
+        self.sessions_found("", false, None, limit).await
     }
 
     /// The sessions with this text in their titles (empty: all), of those that are archived or of the
-    /// others, the most recently used first, at most `limit`.
+    /// others, the most recently used first, at most `limit`. With a parent, those of the agents that calls of that
+    /// session began.
     ///
     /// # Errors
     /// See [`Client::sign_in`].
@@ -29,12 +30,14 @@ impl Client {
         &self,
         title: &str,
         archived: bool,
+        parent: Option<SessionId>,
         limit: u32,
     ) -> Result<Vec<Session>, ClientError> {
-        let query = [
+        let mut query = vec![
             ("archived", archived.to_string()),
             ("search", title.to_owned()),
         ];
+        query.extend(parent.map(|parent| ("parent", parent.to_string())));
         let found = self
             .http
             .list::<Sessions>(&["sessions"], &query, limit as usize);

@@ -68,6 +68,8 @@ const TOOLS: &[&str] = &[
     "web_search",
     "ask_user",
     "present_plan",
+    "subagent",
+    "sendmessage",
     OTHER,
 ];
 

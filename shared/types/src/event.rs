@@ -6,6 +6,7 @@
 //! log. Only the engine stops at an event that it cannot read and whose kind it acts on
 //! ([`SessionEvent::unreadable`]).
 
+mod agent;
 mod approval;
 mod earlier;
 mod extension;
@@ -18,6 +19,7 @@ use std::{borrow::Cow, cmp::Ordering, fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use agent::CallOfSession;
 pub use approval::{Answer, PlannedCall, PlannedPath, Question, Unanswered};
 pub use extension::{
     Extensions, Hook, HookDecision, HookEnd, HookEvent, HookHandler, Layer, Plugin, PluginTool,
@@ -29,7 +31,7 @@ pub use terms::Terms;
 
 use crate::{
     ApprovalId, Digest, Epoch, FileDigest, Isolation, Mode, OperationId, ReplicaId, RunnerId,
-    SandboxId, Timestamp, TurnId, UserId,
+    SandboxId, SessionId, Timestamp, TurnId, UserId,
 };
 
 /// An event at its place in a session's log.
@@ -537,6 +539,83 @@ pub enum Event {
         /// The end of the operation, in words for people.
         summary: String,
     },
+    /// The session works as an agent for a call of another session: the second event of its log.
+    #[serde(rename = "agent.briefed")]
+    AgentBriefed {
+        /// The call that began it.
+        parent: CallOfSession,
+        /// The number of agents above it and with it: 1 for the agent of a person's session.
+        depth: u32,
+        /// Its name, such as `explore-2`.
+        name: String,
+        /// Its task, in a few words.
+        description: String,
+        /// Its role.
+        role: Box<Role>,
+    },
+    /// A call has begun a turn of another session, in which an agent works for it; committed together with that turn.
+    #[serde(rename = "agent.started")]
+    AgentStarted {
+        /// The turn.
+        turn: TurnId,
+        /// The model call, from 1.
+        step: u32,
+        /// The place of the call in the answer, from 0.
+        ordinal: u32,
+        /// The session of the agent.
+        session: SessionId,
+        /// The turn in which the agent works for the call.
+        agent_turn: TurnId,
+        /// The name of the agent, such as `explore-2`.
+        name: String,
+        /// The name of its role.
+        role: String,
+        /// Its task, in a few words.
+        description: String,
+        /// True if the call does not wait for its end.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        background: bool,
+        /// The most tokens that the agent may use, taken from those that the turn has left.
+        tokens: u64,
+    },
+    /// An agent that works below this session asks people before it goes on; committed together with its question.
+    #[serde(rename = "agent.asks")]
+    AgentAsks {
+        /// The session of the agent.
+        session: SessionId,
+        /// The name of the agent.
+        name: String,
+        /// The approval.
+        approval: ApprovalId,
+    },
+    /// The turn in which an agent works for a call has ended; committed together with that end.
+    #[serde(rename = "agent.ended")]
+    AgentEnded {
+        /// The turn of the call.
+        turn: TurnId,
+        /// The model call, from 1.
+        step: u32,
+        /// The place of the call in the answer, from 0.
+        ordinal: u32,
+        /// The session of the agent.
+        session: SessionId,
+        /// The turn in which it worked.
+        agent_turn: TurnId,
+        /// The name of the agent.
+        name: String,
+        /// The outcome of that turn.
+        outcome: TurnOutcome,
+        /// The reason where it did not complete, for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// The last words of the agent, bounded.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        answer: String,
+        /// The model calls of the agent.
+        steps: u32,
+        /// The tokens that these sent and received.
+        tokens: u64,
+    },
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -556,7 +635,7 @@ impl Event {
     /// its fields changes its meaning. It also does so when a field gets a value that a reader of this version
     /// does not know, such as a new outcome. The other kinds keep theirs, so that an older reader goes on reading
     /// them. A new kind or a new optional field needs no new version.
-    pub const KINDS: [(&'static str, u32); 23] = [
+    pub const KINDS: [(&'static str, u32); 27] = [
         ("session.created", 1),
         ("input.accepted", 3),
         ("input.steered", 1),
@@ -580,6 +659,10 @@ impl Event {
         ("turn.ended", 1),
         ("conversation.rewound", 1),
         ("operation.settled", 1),
+        ("agent.briefed", 1),
+        ("agent.started", 1),
+        ("agent.asks", 1),
+        ("agent.ended", 1),
     ];
 
     /// The version in which this reader writes and reads a kind, if it knows it.
@@ -620,6 +703,10 @@ impl Event {
             Self::TurnEnded { .. } => "turn.ended",
             Self::ConversationRewound { .. } => "conversation.rewound",
             Self::OperationSettled { .. } => "operation.settled",
+            Self::AgentBriefed { .. } => "agent.briefed",
+            Self::AgentStarted { .. } => "agent.started",
+            Self::AgentAsks { .. } => "agent.asks",
+            Self::AgentEnded { .. } => "agent.ended",
         }
     }
 
@@ -628,7 +715,9 @@ impl Event {
         match self {
             Self::SessionCreated { .. }
             | Self::ConversationRewound { .. }
-            | Self::OperationSettled { .. } => None,
+            | Self::OperationSettled { .. }
+            | Self::AgentBriefed { .. }
+            | Self::AgentAsks { .. } => None,
             Self::InputAccepted { turn, .. }
             | Self::InputSteered { turn, .. }
             | Self::SteersTaken { turn, .. }
@@ -648,6 +737,8 @@ impl Event {
             | Self::ContextEdited { turn, .. }
             | Self::ContextCompacted { turn, .. }
             | Self::CancelRequested { turn, .. }
+            | Self::AgentStarted { turn, .. }
+            | Self::AgentEnded { turn, .. }
             | Self::TurnEnded { turn, .. } => Some(*turn),
         }
     }
@@ -668,6 +759,8 @@ pub enum StopReason {
     AccessEnded,
     /// A newer message of its session took its place.
     InterruptedByMessage,
+    /// The call for which it works was stopped.
+    CallerStopped,
     /// A reason that a newer version gives.
     #[serde(other)]
     Other,
@@ -682,6 +775,7 @@ impl fmt::Display for StopReason {
             Self::PersonRemoved => "its person was removed",
             Self::AccessEnded => "its person may not use its runner any more",
             Self::InterruptedByMessage => "a newer message takes its place",
+            Self::CallerStopped => "the call that it works for was stopped",
             Self::Other => "a right that it needs has ended",
         })
     }

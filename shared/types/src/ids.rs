@@ -162,6 +162,26 @@ impl ApprovalId {
     }
 }
 
+impl SessionId {
+    /// The session of the agent that this call of a turn begins.
+    pub fn of_agent(turn: TurnId, step: u32, ordinal: u32) -> Self {
+        Self(of_call("gantry.agent-session.v1", turn, step, ordinal))
+    }
+}
+
+impl TurnId {
+    /// The turn in which an agent works for this call of another turn.
+    pub fn of_agent(turn: TurnId, step: u32, ordinal: u32) -> Self {
+        Self(of_call("gantry.agent-turn.v1", turn, step, ordinal))
+    }
+}
+
+fn of_call(domain: &str, turn: TurnId, step: u32, ordinal: u32) -> u128 {
+    let turn = turn.to_string();
+    let (step, ordinal) = (step.to_be_bytes(), ordinal.to_be_bytes());
+    hash_to_u128(domain, &[turn.as_bytes(), &step, &ordinal])
+}
+
 impl SandboxId {
     /// The sandbox that a runner calls `name`; both ends of the link compute the same.
     pub fn derive(runner: RunnerId, name: &str) -> Self {

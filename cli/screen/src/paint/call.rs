@@ -56,6 +56,7 @@ pub(super) fn call(call: &Call, columns: usize, fold: Fold) -> Vec<Line<'static>
         return look::first(rows, 1);
     }
     rows.extend(place(call, columns));
+    rows.extend(agent(call, columns));
     if let Some(words) = &call.approval {
         let style = match words.starts_with("allowed") || words.starts_with("answered") {
             true => palette::DIM,
@@ -175,6 +176,16 @@ fn place(call: &Call, columns: usize) -> Vec<Line<'static>> {
             place.runner, place.isolation
         ),
     };
+    look::words(&words, palette::DIM, columns)
+}
+
+/// The agent of a call: its name, its session, and its end.
+fn agent(call: &Call, columns: usize) -> Vec<Line<'static>> {
+    let Some(agent) = &call.agent else {
+        return Vec::new();
+    };
+    let state = agent.ended.as_deref().unwrap_or("at work");
+    let words = format!("{} · {state} · /resume {}", agent.name, agent.session);
     look::words(&words, palette::DIM, columns)
 }
 

@@ -251,6 +251,7 @@ pub(super) fn call(key: Key, asked: &shared_types::event::ToolCall) -> Call {
         state: State::Waits,
         output: Output::default(),
         approval: None,
+        agent: None,
         result: String::new(),
         images: 0,
         finding: None,

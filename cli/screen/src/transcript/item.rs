@@ -101,12 +101,25 @@ pub struct Call {
     pub output: Output,
     /// The words on the approval of a person.
     pub approval: Option<String>,
+    /// The agent that works for it.
+    pub agent: Option<Agent>,
     /// The result, without the words that [`Ended`] holds; empty where the result is output.
     pub result: String,
     /// The number of images in the result.
     pub images: usize,
     /// The kind of text in the result that looks most like instructions to the model.
     pub finding: Option<FindingCategory>,
+}
+
+/// An agent that works for a call in a session of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agent {
+    /// Its name.
+    pub name: String,
+    /// Its session.
+    pub session: String,
+    /// Its end in words; absent while it works.
+    pub ended: Option<String>,
 }
 
 /// The place where a call runs.

@@ -11,7 +11,7 @@ use super::{
     MOST_TURNS, Transcript, Waiting, answer, calls,
     calls::Key,
     facts::{Asked, MOST_ASKED, Task, Waits},
-    item::{End, Kind, Level, Message, Note, Place, Sent, State, named},
+    item::{Agent, End, Kind, Level, Message, Note, Place, Sent, State, named},
     safe, words,
 };
 
@@ -71,6 +71,21 @@ impl Transcript {
             Event::ApprovalAnswered { .. } => self.approved(event),
             Event::CallPlaced { .. } => self.placed(event),
             Event::CallEnded { .. } => self.call_ended(event),
+            Event::AgentStarted { .. } => self.agent_started(event),
+            Event::AgentEnded { .. } => self.agent_ended(event),
+            Event::AgentAsks { name, session, .. } => {
+                let words = format!(
+                    "the agent {} asks you: answer in its conversation, /resume {session}, or with gantry approvals",
+                    safe::line(name)
+                );
+                self.add(None, Kind::Note(Note::new(Level::Warning, words)));
+            }
+            Event::AgentBriefed {
+                name, description, ..
+            } => {
+                let (name, task) = (safe::line(name), safe::line(description));
+                self.add_note(None, format!("the agent {name} works here: {task}"));
+            }
             Event::TodoChanged {
                 turn, items, found, ..
             } => {
@@ -350,6 +365,66 @@ impl Transcript {
             }
         });
         self.waits_for_calls(*turn);
+    }
+
+    fn agent_started(&mut self, event: &Event) {
+        let Event::AgentStarted {
+            turn,
+            step,
+            ordinal,
+            session,
+            name,
+            ..
+        } = event
+        else {
+            return;
+        };
+        let key = Key {
+            turn: *turn,
+            step: *step,
+            ordinal: *ordinal,
+        };
+        let item = self.calls.get(key).map(|open| open.item);
+        self.change_call(item, |call| {
+            call.state = State::Runs;
+            call.agent = Some(Agent {
+                name: safe::line(name),
+                session: session.to_string(),
+                ended: None,
+            });
+        });
+        self.waits_for_calls(*turn);
+    }
+
+    /// The call tells the end of its agent, if it has not ended itself.
+    fn agent_ended(&mut self, event: &Event) {
+        let Event::AgentEnded {
+            turn,
+            step,
+            ordinal,
+            name,
+            outcome,
+            steps,
+            tokens,
+            ..
+        } = event
+        else {
+            return;
+        };
+        let words = words::agent_ended(*outcome, *steps, *tokens);
+        let key = Key {
+            turn: *turn,
+            step: *step,
+            ordinal: *ordinal,
+        };
+        match self.calls.get(key).map(|open| open.item) {
+            None => self.add_note(None, format!("the agent {}: {words}", safe::line(name))),
+            item => self.change_call(item, |call| {
+                if let Some(agent) = &mut call.agent {
+                    agent.ended = Some(words);
+                }
+            }),
+        }
     }
 
     fn call_ended(&mut self, event: &Event) {

@@ -241,7 +241,16 @@ impl Request {
 
 /// The argument that tells one call of an unknown tool from another.
 fn about(has: &Arguments<'_>) -> String {
-    const FIRST: [&str; 7] = ["command", "query", "pattern", "path", "url", "of", "text"];
+    const FIRST: [&str; 8] = [
+        "command",
+        "query",
+        "pattern",
+        "path",
+        "url",
+        "of",
+        "text",
+        "description",
+    ];
     let known = FIRST.iter().find_map(|name| has.raw(name));
     let text = known.or_else(|| has.0.values().find_map(Value::as_str));
     let text = safe::whole(text.unwrap_or_default());

@@ -1,7 +1,7 @@
 //! The words of notes on what the log records beside messages, answers and calls.
 
 use shared_types::{
-    event::{Answer, InstructionFile, ProjectFile, TodoItem, TodoState, Unanswered},
+    event::{Answer, InstructionFile, ProjectFile, TodoItem, TodoState, TurnOutcome, Unanswered},
     human::tokens,
 };
 
@@ -153,4 +153,18 @@ pub(super) fn todo_line(items: &[TodoItem]) -> Option<String> {
     let done = items.iter().filter(is(TodoState::Done)).count();
     let next = safe::line(&next.text);
     Some(format!("to-do: {done} of {} done · ▸ {next}", items.len()))
+}
+
+/// The words on the end of an agent.
+pub fn agent_ended(outcome: TurnOutcome, steps: u32, used: u64) -> String {
+    let how = match outcome {
+        TurnOutcome::Completed => "done",
+        TurnOutcome::Failed => "failed",
+        TurnOutcome::Cancelled | TurnOutcome::Interrupted => "stopped",
+    };
+    let steps = match steps {
+        1 => "1 step".to_owned(),
+        steps => format!("{steps} steps"),
+    };
+    format!("{how} after {steps}, {} tokens", tokens(used))
 }

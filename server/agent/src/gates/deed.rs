@@ -29,6 +29,8 @@ impl OwnedDeed {
             Ask::Web(WebAsk::Search { .. }) => Some(Self::Tool("web_search")),
             // A question to people has an answer of theirs.
             Ask::Person(_)
+            // What an agent does passes its own gate, in no higher mode.
+            | Ask::Agent(_)
             | Ask::Tasks(_)
             | Ask::Recall(_)
             | Ask::Context(_)

@@ -9,14 +9,16 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use server_llm::Images;
 use server_records::{
-    CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, SessionError, SessionKey, StandingExtensions,
-    StandingRules, TrustedFile, WholeSkill,
+    CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, NewAgent, SessionError, SessionKey,
+    StandingExtensions, StandingRules, TrustedFile, WholeSkill,
 };
 use shared_sandbox::Outcome;
 use shared_types::{
     Clock, Digest, Epoch, Event, OperationId, RunnerId, SessionEvent, SessionId, TurnId,
     event::{Layer, TodoItem},
 };
+
+use tokio::sync::mpsc;
 
 use super::{cache::LogCache, measured::Counted};
 use crate::{
@@ -41,6 +43,8 @@ pub(crate) struct StoredLog {
     pub(crate) claimed_at: AtomicU64,
     /// Counts and traces what is recorded.
     pub(crate) counted: Counted,
+    /// Wakes the workers of agents; absent where nothing is carried.
+    pub(crate) wake: Option<mpsc::Sender<SessionKey>>,
     /// Set where the turn has ended, and the session had no other one left.
     pub(crate) was_last: Arc<AtomicBool>,
 }
@@ -116,6 +120,22 @@ impl SessionLog for StoredLog {
         self.rows.search_chats(query).await.map_err(refused)
     }
 
+    async fn start_agent(&self, new: &NewAgent) -> Result<SessionEvent, LogError> {
+        let started = self.rows.start_agent(self.epoch, new, self.clock.now());
+        let started = started.await.map_err(refused)?;
+        if let Some(Event::AgentStarted { session, .. }) = started.known() {
+            self.wake(*session);
+        }
+        Ok(started)
+    }
+
+    async fn stop_agent(&self, agent: SessionId, turn: TurnId) -> Result<(), LogError> {
+        let stopped = self.rows.stop_agent(agent, turn, self.clock.now());
+        stopped.await.map_err(refused)?;
+        self.wake(agent);
+        Ok(())
+    }
+
     async fn record_end(
         &self,
         ended: Event,
@@ -132,6 +152,17 @@ impl SessionLog for StoredLog {
         stored.map_err(refused)?;
         self.counted.recorded(&[ended], now);
         Ok(())
+    }
+}
+
+impl StoredLog {
+    /// Has a worker look at another session of the tenant. Where the dispatcher has no room, the next look at the queue
+    /// finds its turn.
+    fn wake(&self, session: SessionId) {
+        let tenant = self.of.tenant;
+        if let Some(wake) = &self.wake {
+            let _ = wake.try_send(SessionKey { tenant, session });
+        }
     }
 }
 

@@ -237,6 +237,9 @@ fn notes(last: Option<&TurnLog>, log: &TurnLog) -> String {
 fn ended(late: &[LateEnd]) -> String {
     let lines = late.iter().rev().take(ENDED_AT_MOST).rev().map(|late| {
         let LateEnd { asked, summary, .. } = late;
+        if let Some(agent) = &late.agent {
+            return format!("[the agent {agent} has ended meanwhile: {summary}]\n");
+        }
         match late.task {
             Some(number) => format!(
                 "[task {number} has ended meanwhile: {summary}; task_read shows what it wrote]\n"

@@ -5,6 +5,7 @@ mod base;
 mod beginning;
 mod directory;
 mod language;
+mod role;
 
 use shared_types::TurnId;
 
@@ -14,8 +15,13 @@ use crate::{
 };
 
 /// The parts, in their order.
-const PARTS: &[fn(&Scene<'_>) -> Option<String>] =
-    &[base::part, directory::part, beginning::part, language::part];
+const PARTS: &[fn(&Scene<'_>) -> Option<String>] = &[
+    base::part,
+    role::part,
+    directory::part,
+    beginning::part,
+    language::part,
+];
 
 /// The facts that a part may depend on.
 pub(super) struct Scene<'a> {

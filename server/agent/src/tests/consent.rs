@@ -262,6 +262,7 @@ async fn a_rule_that_allows_asks_nobody_also_where_only_the_message_has_it() {
             unattended: true,
             allow: vec!["Shell(make deploy)".to_owned()],
             steps: None,
+            ..Terms::default()
         },
     );
     for world in [set, of_message] {

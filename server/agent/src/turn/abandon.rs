@@ -16,7 +16,7 @@ use super::{TurnError, told::not_run};
 use crate::{
     session::SessionPorts,
     tools::Rendered,
-    transcript::{Placed, Transcript, TurnLog},
+    transcript::{AgentCall, Placed, Transcript, TurnLog},
 };
 
 /// See [`crate::Engine::abandon_turn`]; `stop_within` is how long its operations may take to stop.
@@ -44,6 +44,9 @@ pub(crate) async fn abandon(
         .map(|operation| timeout(stop_within, ports.sandbox.cancel(*operation, epoch)));
     // What cannot be stopped now goes on to an end that is stored without the turn.
     let _ = join_all(stops).await;
+    for agent in pending.iter().filter_map(|call| call.agent) {
+        ports.log.stop_agent(agent.session, agent.turn).await?;
+    }
     let mut events: Vec<_> = pending.iter().map(|call| call.ended(id)).collect();
     events.push(Event::TurnEnded {
         turn: id,
@@ -62,6 +65,8 @@ struct Pending<'a> {
     step: u32,
     ordinal: u32,
     placed: Option<&'a Placed>,
+    /// The agent that it waits for.
+    agent: Option<&'a AgentCall>,
 }
 
 fn pending(turn: &TurnLog) -> Vec<Pending<'_>> {
@@ -73,6 +78,7 @@ fn pending(turn: &TurnLog) -> Vec<Pending<'_>> {
                     step: step.number,
                     ordinal,
                     placed: call.placed.as_ref(),
+                    agent: call.agent.as_ref().filter(|agent| !agent.background),
                 });
             }
         }

@@ -10,7 +10,7 @@ use shared_sandbox::Sandbox;
 use shared_types::{
     Clock, Epoch, ReplicaId, SpanId, Timestamp, TraceContext, TurnId, event::TurnSettings,
 };
-use tokio::time::Instant;
+use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     engine::Engine,
@@ -64,6 +64,7 @@ impl Bench {
             epoch,
             claimed_at,
             was_last,
+            wake,
         } = under;
         let spans =
             traced.map(|traced| TurnSpans::new(of.session, turn, traced.request, traced.sent_at));
@@ -77,6 +78,7 @@ impl Bench {
                 claimed_at: AtomicU64::new(claimed_at.unwrap_or(0)),
                 counted: Counted::new(spans),
                 was_last,
+                wake,
             }),
             models: self.models.of(of),
             sandbox: self.sandboxes.of(of, turn),
@@ -113,6 +115,8 @@ pub(super) struct Under {
     pub(super) claimed_at: Option<u64>,
     /// Set once the turn has ended as the last of its session.
     pub(super) was_last: Arc<AtomicBool>,
+    /// Wakes the workers of agents.
+    pub(super) wake: Option<mpsc::Sender<SessionKey>>,
 }
 
 impl Under {
@@ -122,6 +126,7 @@ impl Under {
             epoch,
             claimed_at: None,
             was_last: Arc::default(),
+            wake: None,
         }
     }
 }

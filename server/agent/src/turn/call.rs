@@ -12,7 +12,8 @@ use shared_sandbox::{
     Command, Consent, EndToken, Events, Outcome, Request, Unpack, path_from_root,
 };
 use shared_types::{
-    CallWait, Digest, DigestAlgorithm, Effect, Event, Mode, OperationId, RefusalCode, Timestamp,
+    CallWait, Digest, DigestAlgorithm, Effect, Event, Mode, OperationId, RefusalCode, SessionEvent,
+    Timestamp,
     event::{
         Answer, Awaited, CallOutcome, FileSeen, Finish, Part, Parts, Place, PlannedCall, TodoItem,
         ToolCall,
@@ -23,6 +24,7 @@ use shared_types::{
 use super::{
     Turn, TurnError,
     again::is_run_anew,
+    agent::{self, Worked},
     conclusion::Conclusion,
     context_edit, guarded, history, limit,
     listen::Listener,
@@ -37,8 +39,8 @@ use crate::{
     gates::{of_answer, planned_call},
     session::LogError,
     tools::{
-        Ask, BadArguments, ContextAsk, HistoryAsk, NEVER_RAN, Prepared, RecallAsk, Rendered,
-        SkillAsk, TaskAsk, TodoAsk, Tool, WebAsk, skill_rendered, todo_rendered,
+        AgentAsk, Ask, BadArguments, ContextAsk, HistoryAsk, NEVER_RAN, Prepared, RecallAsk,
+        Rendered, SkillAsk, TaskAsk, TodoAsk, Tool, WebAsk, skill_rendered, todo_rendered,
     },
     transcript::{Step, Transcript},
     wait::WaitingCall,
@@ -58,6 +60,8 @@ pub(super) struct Call<'a> {
     folder: String,
     /// The command that a person has put in place of the model's.
     changed: Option<String>,
+    /// The facts for an agent, where it begins one.
+    agent: Option<agent::Scene>,
 }
 
 /// The point to which a call was brought.
@@ -66,6 +70,8 @@ pub(super) enum Ran {
     Ended(Box<Done>),
     /// To where it only waits. Running it again goes on from there.
     Waits(WaitingCall),
+    /// To where this event was recorded. Running it again goes on from there.
+    Recorded(SessionEvent),
 }
 
 /// A call that ended.
@@ -120,6 +126,13 @@ impl<'a> Call<'a> {
                 "one answer may ask for at most {max_calls} calls; ask for the others in the next one"
             ))),
         };
+        let agent = match &plan {
+            Ok(Plan {
+                ask: Ask::Agent(ask),
+                ..
+            }) => Some(agent::Scene::of(turn, step, ordinal, ask)?),
+            _ => None,
+        };
         Some(Self {
             site: Site {
                 engine: turn.engine,
@@ -146,8 +159,13 @@ impl<'a> Call<'a> {
             placed: call.placed.as_ref().map(|placed| placed.at),
             tasks_at_most: turn.transcript.tasks_at_most() + ordinal as usize,
             todo: turn.transcript.todo().into(),
-            folder: turn.folder().unwrap_or_default(),
+            // An agent's list is its own.
+            folder: match turn.transcript.brief() {
+                None => turn.folder().unwrap_or_default(),
+                Some(_) => String::new(),
+            },
             changed: None,
+            agent,
         })
     }
 
@@ -268,9 +286,10 @@ impl<'a> Call<'a> {
         self.done(rendered, Times::default())
     }
 
-    /// True if it may run beside others: it only reads, or does nothing at all.
+    /// True if it may run beside others: it only reads, does nothing at all, or has an agent of its own.
     pub(super) fn only_reads(&self) -> bool {
         match &self.plan {
+            Ok(plan) if matches!(plan.ask, Ask::Agent(_)) => true,
             Ok(plan) => plan.tool.effect() == Effect::Pure,
             Err(_) => true,
         }
@@ -302,6 +321,7 @@ impl<'a> Call<'a> {
                 Ask::Skill(ask) => self.load_skill(&**tool, ask).await,
                 Ask::Context(ask) => self.edit_context(ask).await,
                 Ask::Web(ask) => Ok(self.ask_web(ask).await?.into()),
+                Ask::Agent(ask) => self.have_agent(ask).await,
                 // The gate has its answer.
                 Ask::Person(_) => Ok(self.stopped().into()),
             },
@@ -374,6 +394,27 @@ impl<'a> Call<'a> {
         Ok(self.done(rendered, Times::default()).into())
     }
 
+    async fn have_agent(&self, ask: &AgentAsk) -> Result<Ran, TurnError> {
+        // The scene was made for this ask.
+        let scene = self.agent.as_ref().ok_or(TurnError::NotInLog)?;
+        let (rendered, whole) = match agent::run(&self.site, scene, ask).await? {
+            Worked::Began(started) => return Ok(Ran::Recorded(started)),
+            Worked::Waits(call) => return Ok(Ran::Waits(call)),
+            Worked::Ended(rendered, whole) => (rendered, whole),
+        };
+        let engine = self.site.engine;
+        let began = scene.began_at();
+        let times = Times {
+            budget: engine.limits.agents_within,
+            duration: began.map_or(Duration::ZERO, |at| engine.clock.now().since(at)),
+        };
+        let beside = Beside {
+            whole,
+            ..Beside::default()
+        };
+        Ok(self.done_with(rendered, times, beside).into())
+    }
+
     async fn ask_web(&self, ask: &WebAsk) -> Result<Done, TurnError> {
         let clock = &self.site.engine.clock;
         let began = clock.monotonic();
@@ -407,7 +448,7 @@ impl<'a> Call<'a> {
         let prepared = unpacking(&folder, packed);
         let mut done = match self.operate(tool, &prepared).await? {
             Ran::Ended(done) => done,
-            Ran::Waits(call) => return Ok(Ran::Waits(call)),
+            other => return Ok(other),
         };
         if let Event::CallEnded { outcome, parts, .. } = &mut done.event {
             let (rendered, note) = match outcome {

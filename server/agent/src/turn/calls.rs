@@ -34,11 +34,19 @@ impl<'a> Turn<'a> {
             let at_once = self.engine.limits.parallel_reads.max(1);
             let mut running = stream::iter(runs).buffer_unordered(at_once);
             let mut ended = VecDeque::new();
+            let mut goes_on = false;
             while let Some(ran) = next(&mut ended, &mut running).await {
                 let done = match ran? {
                     Ran::Ended(done) => *done,
                     Ran::Waits(call) => {
                         waiting.push(call);
+                        continue;
+                    }
+                    Ran::Recorded(event) => {
+                        if let Some(known) = event.known() {
+                            self.transcript.apply(known, event.at);
+                        }
+                        goes_on = true;
                         continue;
                     }
                 };
@@ -51,6 +59,10 @@ impl<'a> Turn<'a> {
                         Some(ran) = running.next() => ended.push_back(ran),
                     }
                 }
+            }
+            // A call that goes on is run again before the turn may wait.
+            if goes_on {
+                return Ok(());
             }
             if !waiting.is_empty() {
                 self.waiting = waiting;

@@ -61,6 +61,7 @@ impl Turns {
         stop: CancellationToken,
         tasks: &TaskTracker,
     ) -> Self {
+        let agents_at_once = bench.engine.limits.agents_at_once;
         let bench = Arc::new(bench);
         let (wake, inbox) = mpsc::channel(WAKE_UPS);
         let (unheard_of, unheard) = mpsc::channel(WAKE_UPS);
@@ -71,7 +72,7 @@ impl Turns {
             workers: HashMap::new(),
             views: HashMap::new(),
             idle,
-            permits: Permits::new(at_once),
+            permits: Permits::new(at_once, agents_at_once),
             dropped: stop.child_token(),
             wake: wake.clone(),
         };
@@ -365,6 +366,7 @@ impl Dispatcher {
             bench: self.bench.clone(),
             of: key,
             wake: wake.clone(),
+            wake_others: self.wake.clone(),
             view: self.views.remove(&key),
             is_woken: true,
         };

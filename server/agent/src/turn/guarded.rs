@@ -6,8 +6,10 @@ use server_guard::injection;
 use shared_types::event::{Finding, FindingCategory};
 
 /// The tools whose results have the words of strangers.
-const FOREIGN: [&str; 7] = [
+const FOREIGN: [&str; 9] = [
     "Shell",
+    "SubAgent",
+    "SendMessage",
     "Read",
     "Grep",
     "task_read",

@@ -14,11 +14,9 @@ pub(super) fn reached(turn: &TurnLog, limits: &EngineLimits) -> Option<TurnLimit
     if turn.steps.len() >= most as usize {
         return Some(TurnLimit::Steps { most });
     }
-    let tokens = turn.steps.iter().map(|step| step.tokens);
-    if tokens.fold(0, u64::saturating_add) >= limits.turn_tokens {
-        return Some(TurnLimit::Tokens {
-            most: limits.turn_tokens,
-        });
+    let most = turn.most_tokens(limits.turn_tokens);
+    if turn.tokens() >= most {
+        return Some(TurnLimit::Tokens { most });
     }
     let took = turn.steps.iter().map(|step| step.model_ms);
     let most_ms = u64::try_from(limits.turn_model_time.as_millis()).unwrap_or(u64::MAX);

@@ -51,7 +51,9 @@ impl Turn<'_> {
             .turns()
             .first()
             .is_some_and(|first| first.id == self.id);
-        let Some(place) = self.folder().filter(|_| is_first) else {
+        // An agent has a task of its own.
+        let is_asked = is_first && self.transcript.brief().is_none();
+        let Some(place) = self.folder().filter(|_| is_asked) else {
             return Ok(());
         };
         let items = self.ports.log.todo_of_place(&place).await?;

@@ -13,7 +13,7 @@ use std::{
 
 use futures_util::FutureExt as _;
 use server_records::{ClaimedTurn, IfRunning, NextTurn, SessionError, SessionKey};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -21,7 +21,7 @@ use super::{
     TurnError, TurnWork,
     bench::{Bench, Traced, Under},
     dispatcher::RETRY_AFTER,
-    permits::{Permit, Permits},
+    permits::{Held, Permits},
 };
 use crate::{
     engine::{Carried, Claim},
@@ -37,6 +37,8 @@ pub(super) struct Worker {
     pub(super) bench: Arc<Bench>,
     pub(super) of: SessionKey,
     pub(super) wake: Arc<Notify>,
+    /// Wakes the workers of other sessions.
+    pub(super) wake_others: mpsc::Sender<SessionKey>,
     /// Of the turn that waits without a worker, until this one claims it.
     pub(super) view: Option<View>,
     /// Nothing was looked at yet since something woke it.
@@ -113,19 +115,19 @@ impl Worker {
     async fn claim_next(
         &mut self,
         permits: &Permits,
-    ) -> Result<Option<(Permit, ClaimedTurn)>, Obstacle> {
+    ) -> Result<Option<(Held, ClaimedTurn)>, Obstacle> {
         // Most often a message woke it, and nothing else is unfinished: then a look would tell nothing.
         if std::mem::take(&mut self.is_woken)
             && self.view.is_none()
             && let Some(permit) = permits.try_acquire()
             && let Some(turn) = self.claim(IfRunning::Leave).await?
         {
-            return Ok(Some((permit, turn)));
+            return Ok(Some((permit.into(), turn)));
         }
-        if !self.has_turn_to_claim().await? {
+        let Some(for_call) = self.has_turn_to_claim().await? else {
             return Ok(None);
-        }
-        let permit = permits.acquire(self.of.tenant).await;
+        };
+        let permit = permits.acquire(self.of.tenant, for_call).await;
         // A turn of this session that runs here has lost its worker: this process has one a session.
         // Of one that another server carries the store says that there is nothing to do.
         let claimed = self.claim(IfRunning::TakeOver).await?;
@@ -161,15 +163,15 @@ impl Worker {
         }
     }
 
-    /// True if an unfinished turn waits for nothing, or if its wait is over. It is also checked right after a
-    /// turn is parked, so that no event in between is missed.
-    async fn has_turn_to_claim(&mut self) -> Result<bool, Obstacle> {
+    /// Tells if an unfinished turn waits for nothing, or if its wait is over, and then if that turn works for a call. It
+    /// is also checked right after a turn is parked, so that no event in between is missed.
+    async fn has_turn_to_claim(&mut self) -> Result<Option<bool>, Obstacle> {
         let turns = self.bench.turns.of(self.of);
         let waiting = match turns.next(self.bench.waits_over()).await? {
-            NextTurn::Claim => return Ok(true),
+            NextTurn::Claim { for_call } => return Ok(Some(for_call)),
             NextTurn::Nothing => {
                 self.view = None;
-                return Ok(false);
+                return Ok(None);
             }
             NextTurn::Wait(waiting) => waiting,
         };
@@ -179,12 +181,15 @@ impl Worker {
             let calls = waiting.calls.into_iter().map(WaitingCall::unseen).collect();
             self.view = Some(View::start(ports, waiting.turn, calls));
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// The ports of this claim of the turn, for use once the log has grown since the claim.
     pub(super) fn ports(&self, turn: &ClaimedTurn, traced: Option<Traced>) -> SessionPorts {
-        let under = Under::new(self.of, turn.epoch);
+        let under = Under {
+            wake: Some(self.wake_others.clone()),
+            ..Under::new(self.of, turn.epoch)
+        };
         self.bench.ports(under, turn.turn.id, traced)
     }
 
@@ -213,6 +218,7 @@ impl Worker {
         let (cancel, woken) = (CancellationToken::new(), AtomicBool::new(false));
         let under = Under {
             claimed_at: turn.events.last().map(|event| event.seq),
+            wake: Some(self.wake_others.clone()),
             ..Under::new(self.of, turn.epoch)
         };
         let was_last = Arc::clone(&under.was_last);

@@ -10,7 +10,7 @@ use server_app::{AppError, GoBack, NewMessage, Page, SessionChange, SessionFilte
 use shared_api::{
     CancelAccepted, ChangeSession, ContextChange, ContextPart, CreateSession, Events,
     MessageAccepted, PinnedRunner, Problem, Rewind, Rewound, RewoundFile, SendMessage, Session,
-    SessionContext, Sessions, Task, Tasks, UseRunner,
+    SessionAgent, SessionContext, Sessions, Task, Tasks, UseRunner,
 };
 use shared_types::{SessionEvent, SessionId};
 
@@ -47,6 +47,11 @@ pub(crate) struct ListQuery {
     /// Those that are archived, in place of those that are not. With `prefix` both are found.
     #[serde(default)]
     archived: bool,
+    /// The agents that calls of this session began, in place of the sessions that the user began. Not together with
+    /// `prefix`, which finds both.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    parent: Option<SessionId>,
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -108,6 +113,7 @@ pub(crate) async fn sessions(
             let filter = SessionFilter {
                 archived: query.archived,
                 title: &query.search,
+                agents_of: query.parent,
             };
             let (found, more) = sessions.list(&ctx, filter, page).await?;
             let last = found.last().filter(|_| more);
@@ -397,5 +403,10 @@ pub(super) fn to_session(session: server_app::Session) -> Session {
         archived_at: session.archived_at,
         links: session.links,
         waiting_approvals: session.waiting_approvals,
+        agent: session.agent.map(|agent| SessionAgent {
+            parent: agent.parent,
+            name: agent.name,
+            role: agent.role,
+        }),
     }
 }

@@ -120,6 +120,7 @@ impl Commands {
         let filter = SessionFilter {
             archived: false,
             title: words,
+            agents_of: None,
         };
         let page = Page {
             after: None,

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use server_agent::Agent;
 use server_store::{ModelUsage, Page, UsageBy};
 use shared_sandbox::CancelAnswer;
 use shared_types::{
     clean::clean_line,
+    event::TurnOutcome,
     human::{ago, cost, tokens},
 };
 
@@ -17,6 +19,9 @@ const ROWS_AT_MOST: usize = 50;
 
 /// Longest command of a task, in characters.
 const COMMAND_AT_MOST: usize = 80;
+
+/// Longest task of an agent, in characters.
+const TASK_AT_MOST: usize = 60;
 
 /// The newest changes of a window that are shown.
 const CHANGES_SHOWN: usize = 5;
@@ -167,6 +172,73 @@ impl Commands {
         ]))
     }
 
+    pub(super) async fn agents(&self, asked: &Asked<'_>) -> Result<CommandDone, AppError> {
+        let agents = self.sessions.agents(asked.ctx, asked.id()).await?;
+        if !asked.words.is_empty() {
+            return self.stop_agent(asked, &agents).await;
+        }
+        if agents.is_empty() {
+            return Ok(CommandDone::text("this session has begun no agents"));
+        }
+        let now = self.clock.now();
+        let first = agents.len().saturating_sub(ROWS_AT_MOST);
+        let rows = agents[first..].iter().map(|(agent, row)| {
+            let (steps, used) = match &agent.ended {
+                Some(end) => (end.steps.to_string(), tokens(end.tokens)),
+                None => (String::new(), String::new()),
+            };
+            vec![
+                agent.name.clone(),
+                agent_state(agent, row.as_ref()),
+                steps,
+                used,
+                ago(now.since(agent.begun_at)),
+                clean_line(&agent.description, TASK_AT_MOST),
+                agent.session.to_string(),
+            ]
+        });
+        Ok(CommandDone::shown([
+            Shown::Table {
+                columns: vec![
+                    "AGENT", "STATE", "STEPS", "TOKENS", "BEGUN", "TASK", "SESSION",
+                ],
+                rows: rows.collect(),
+            },
+            Shown::Text(
+                "/resume SESSION opens the conversation of one; /agents stop NAME stops one"
+                    .to_owned(),
+            ),
+        ]))
+    }
+
+    async fn stop_agent(
+        &self,
+        asked: &Asked<'_>,
+        agents: &[(Agent, Option<Session>)],
+    ) -> Result<CommandDone, AppError> {
+        let name = asked.words.strip_prefix("stop").map(str::trim);
+        let Some(name) = name.filter(|name| !name.is_empty()) else {
+            return Err(AppError::Invalid(
+                "write /agents, or /agents stop and the name of an agent".to_owned(),
+            ));
+        };
+        let agent = agents.iter().find(|(agent, _)| agent.name == name);
+        let Some((agent, _)) = agent else {
+            let name = clean_line(name, TASK_AT_MOST);
+            return Err(AppError::Invalid(format!(
+                "there is no agent {name}; /agents lists them"
+            )));
+        };
+        if agent.ended.is_some() {
+            return Ok(CommandDone::text(format!("{} had ended", agent.name)));
+        }
+        let stops = self.sessions.cancel(asked.ctx, agent.session).await?;
+        Ok(CommandDone::text(match stops {
+            Some(_) => format!("{} is stopping…", agent.name),
+            None => format!("{} had ended", agent.name),
+        }))
+    }
+
     pub(super) async fn stop(&self, asked: &Asked<'_>) -> Result<CommandDone, AppError> {
         if asked.words.is_empty() {
             let stops = self.sessions.cancel(asked.ctx, asked.id()).await?;
@@ -278,4 +350,23 @@ fn used(sum: &ModelUsage) -> String {
         tokens(sum.usage.output),
         cost(sum.calls, sum.cost_micros, sum.unpriced)
     )
+}
+
+/// The state of an agent in a word or two.
+fn agent_state(agent: &Agent, row: Option<&Session>) -> String {
+    let state = match (&agent.ended, row) {
+        (Some(end), _) => match end.outcome {
+            TurnOutcome::Completed => "done",
+            TurnOutcome::Failed => "failed",
+            TurnOutcome::Cancelled | TurnOutcome::Interrupted => "stopped",
+        },
+        (None, Some(row)) if row.waiting_approvals > 0 => "asks you",
+        (None, Some(row)) if row.running_turn.is_some() => "works",
+        (None, Some(_)) => "waits for a place",
+        (None, None) => "gone",
+    };
+    match agent.background && agent.ended.is_none() {
+        true => format!("{state}, in the background"),
+        false => state.to_owned(),
+    }
 }

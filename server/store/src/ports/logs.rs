@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use server_records::{
-    Appended, CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, SessionError, SessionKey,
+    Appended, CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, NewAgent, SessionError, SessionKey,
     StandingExtensions, StandingRules, StoredEvent, TrustedFile, WholeSkill,
 };
 use shared_types::{
-    Digest, Epoch, Event, RunnerId, SessionEvent, Timestamp, TurnId,
+    Digest, Epoch, Event, RunnerId, SessionEvent, SessionId, Timestamp, TurnId,
     event::{Layer, TodoItem},
 };
 
@@ -107,6 +107,29 @@ impl LogRows for SessionLogRows {
     async fn search_chats(&self, query: &ChatQuery) -> Result<Vec<ChatHit>, SessionError> {
         let SessionKey { tenant, session } = self.of;
         Ok(self.store.search_chats(tenant, session, query).await?)
+    }
+
+    async fn start_agent(
+        &self,
+        epoch: Epoch,
+        new: &NewAgent,
+        now: Timestamp,
+    ) -> Result<SessionEvent, SessionError> {
+        let SessionKey { tenant, session } = self.of;
+        let started = self.store.start_agent(tenant, session, epoch, new, now);
+        Ok(started.await?)
+    }
+
+    async fn stop_agent(
+        &self,
+        agent: SessionId,
+        turn: TurnId,
+        now: Timestamp,
+    ) -> Result<(), SessionError> {
+        Ok(self
+            .store
+            .stop_agent(self.of.tenant, agent, turn, now)
+            .await?)
     }
 
     async fn append_end(

@@ -5,7 +5,7 @@ use serde_json::json;
 use shared_types::{OperationId, SessionId, TenantId, Timestamp, TurnId};
 
 use crate::{
-    AuditEntry, By, Store, StoreError, audit,
+    AuditEntry, By, Store, StoreError, agent, audit,
     columns::Columns as _,
     database::{Connection, Row, page, query, retried},
     request_key,
@@ -39,7 +39,7 @@ impl Unended {
 }
 
 impl Store {
-    /// Deletes a session. From now on no user sees it, and it takes no message and has no links.
+    /// Deletes a session, and all agents below it. From now on no user sees it, and it takes no message and has no links.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], also if it is deleted already.
@@ -54,20 +54,13 @@ impl Store {
             let mut tx = self.write(tenant).await?;
             let entry = entry(by, "session.deleted", session, json!({}));
             audit::record(&mut tx, tenant, &entry, now).await?;
-            let deleted = query(
-                "UPDATE sessions SET deleted_at = $1
-                 WHERE tenant_id = $2 AND id = $3 AND deleted_at IS NULL",
-            )
-            .bind(now.as_micros())
-            .bind(tenant.to_string())
-            .bind(session.to_string())
-            .execute(&mut tx)
-            .await?;
+            mark_below(&mut tx, tenant, session, now).await?;
+            let deleted = mark(&mut tx, tenant, session, now).await?;
             if deleted == 0 {
                 return Err(StoreError::NotFound);
             }
-            delete_links(&mut tx, tenant, session).await?;
-            request_key::forget_answers(&mut tx, tenant, &session.to_string()).await?;
+            // One may have begun until the session was locked.
+            mark_below(&mut tx, tenant, session, now).await?;
             tx.commit().await
         })
     }
@@ -196,6 +189,41 @@ impl Store {
             Ok(true)
         })
     }
+}
+
+async fn mark_below(
+    tx: &mut Connection,
+    tenant: TenantId,
+    session: SessionId,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    for agent in agent::below(tx, tenant, session).await? {
+        mark(tx, tenant, agent, now).await?;
+    }
+    Ok(())
+}
+
+/// Hides a session and ends its links; returns 0 if there is none that is not deleted.
+async fn mark(
+    tx: &mut Connection,
+    tenant: TenantId,
+    session: SessionId,
+    now: Timestamp,
+) -> Result<u64, StoreError> {
+    let deleted = query(
+        "UPDATE sessions SET deleted_at = $1
+         WHERE tenant_id = $2 AND id = $3 AND deleted_at IS NULL",
+    )
+    .bind(now.as_micros())
+    .bind(tenant.to_string())
+    .bind(session.to_string())
+    .execute(&mut *tx)
+    .await?;
+    if deleted > 0 {
+        delete_links(tx, tenant, session).await?;
+        request_key::forget_answers(tx, tenant, &session.to_string()).await?;
+    }
+    Ok(deleted)
 }
 
 pub(super) fn entry(

@@ -37,6 +37,7 @@ fn statements(schema: i64) -> Vec<String> {
         ModelAccountId::from_u128(13),
         ModelCallId::from_u128(14),
     );
+    let agent = SessionId::from_u128(15);
     let event = r#"{"kind":"from.before","version":1,"said":"ü, and \u0000"}"#;
     let all = [
         (1, format!("INSERT INTO tenants (id, name, created_at) VALUES ('{TENANT}', 'home', 1)")),
@@ -107,6 +108,9 @@ fn statements(schema: i64) -> Vec<String> {
              VALUES ('{TENANT}', 'ext_1', 'skill', '{USER}', 'pdf', 'text', '{digest}', '', $1, '{USER}', 1)")),
         (44, format!("INSERT INTO trusted_extensions (tenant_id, user_id, sandbox_id, path, digest, trusted_at)
              VALUES ('{TENANT}', '{USER}', '{SANDBOX}', '.mcp.json', '{digest}', 1)")),
+        (45, format!("INSERT INTO sessions (tenant_id, id, user_id, title, created_at, updated_at, last_seq, epoch, parent_session_id,
+                 root_session_id, agent_depth, agent_name, agent_role)
+             VALUES ('{TENANT}', '{agent}', '{USER}', 'a part', 1, 1, 0, 0, '{SESSION}', '{SESSION}', 1, 'general-1', 'general')")),
     ];
     let until = all.into_iter().filter(|(since, _)| *since <= schema);
     until.map(|(_, statement)| statement).collect()

@@ -170,7 +170,10 @@ async fn a_second_input_waits_and_turns_run_in_the_order_of_inputs(fixture: Fixt
     let next = async || db.next_turn(ours.id, session, over).await;
     assert_eq!(next().await.expect("it answers"), NextTurn::Nothing);
     ours.send(session, "three").await;
-    assert_eq!(next().await.expect("it answers"), NextTurn::Claim);
+    assert_eq!(
+        next().await.expect("it answers"),
+        NextTurn::Claim { for_call: false }
+    );
 }
 
 async fn of_many_claims_that_race_one_wins_and_the_epoch_grows_by_one(fixture: Fixture) {

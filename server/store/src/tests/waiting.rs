@@ -75,7 +75,7 @@ async fn next_waits(ours: &Tenant, work: &AtWork, over: WaitsOver) -> bool {
     let next = ours.db.next_turn(ours.id, work.session, over).await;
     match next.expect("it answers") {
         NextTurn::Wait(_) => true,
-        NextTurn::Claim => false,
+        NextTurn::Claim { .. } => false,
         NextTurn::Nothing => panic!("the turn is left"),
     }
 }

@@ -44,7 +44,8 @@ impl Store {
             let Some(mut turn) = oldest_unfinished(&mut tx, tenant, session).await? else {
                 return Ok(None);
             };
-            if turn.state != TurnState::Queued && if_running == IfRunning::Leave {
+            let is_left = turn.state != TurnState::Queued || turn.for_call;
+            if is_left && if_running == IfRunning::Leave {
                 return Ok(None);
             }
             let interrupted = match turn.state {

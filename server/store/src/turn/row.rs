@@ -46,6 +46,7 @@ impl FromRow for TurnRow {
             state,
             created_at: row.time("created_at")?,
             cancel_requested_at: row.maybe_time("cancel_requested_at")?,
+            for_call: row.maybe_text("caller_session_id")?.is_some(),
             credential: row.maybe_parsed("credential_id")?,
             credential_until: row.maybe_time("credential_until")?,
             choice: match row.maybe_text("chosen_by")? {

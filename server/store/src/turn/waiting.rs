@@ -114,7 +114,7 @@ impl Store {
     ) -> Result<NextTurn, StoreError> {
         let mut connection = self.read(tenant).await?;
         let next: Option<Row> = query(
-            "SELECT waits_until FROM turns
+            "SELECT waits_until, caller_session_id FROM turns
              WHERE tenant_id = $1 AND session_id = $2 AND state <> 'ended'
              ORDER BY input_seq LIMIT 1",
         )
@@ -125,8 +125,9 @@ impl Store {
         let Some(next) = next else {
             return Ok(NextTurn::Nothing);
         };
+        let for_call = next.maybe_text("caller_session_id")?.is_some();
         if next.maybe_time("waits_until")?.is_none() {
-            return Ok(NextTurn::Claim);
+            return Ok(NextTurn::Claim { for_call });
         }
         let rows: Vec<WaitRow> = query_as(concat!(
             "SELECT turn_waits.turn_id, step, ordinal, awaits,
@@ -147,7 +148,7 @@ impl Store {
         .fetch_all(&mut connection)
         .await?;
         Ok(match rows.first() {
-            None => NextTurn::Claim,
+            None => NextTurn::Claim { for_call },
             Some(first) => NextTurn::Wait(WaitingTurn {
                 turn: first.turn,
                 calls: rows.into_iter().map(|row| row.call).collect(),

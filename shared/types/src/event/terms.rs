@@ -21,6 +21,12 @@ pub struct Terms {
     /// The most model calls of the turn, if that is fewer than the settings allow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<u32>,
+    /// The most freedom of the turn, whatever the settings and its own mode say; absent where they count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<Mode>,
+    /// The most tokens of the turn, sent and received, if that is fewer than the server allows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
 }
 
 impl Terms {
@@ -28,6 +34,7 @@ impl Terms {
     pub fn of_turn(&self, settings: TurnSettings) -> TurnSettings {
         TurnSettings {
             mode: self.mode.or(settings.mode),
+            ceiling: self.ceiling.into_iter().chain(settings.ceiling).min(),
             steps: self
                 .steps
                 .map_or(settings.steps, |most| most.min(settings.steps)),

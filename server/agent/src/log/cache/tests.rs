@@ -3,8 +3,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use async_trait::async_trait;
 use bytes::Bytes;
 use server_records::{
-    Appended, CallEnd, ChatHit, ChatQuery, ModelCall, PortError, StandingExtensions, StandingRules,
-    TrustedFile, WholeSkill,
+    Appended, CallEnd, ChatHit, ChatQuery, ModelCall, NewAgent, PortError, StandingExtensions,
+    StandingRules, TrustedFile, WholeSkill,
 };
 use shared_types::{
     Digest, Epoch, Event, RunnerId, SessionId, TenantId, TurnId, UserId,
@@ -153,6 +153,19 @@ impl LogRows for Database {
         Err(SessionError::NotFound)
     }
 
+    async fn start_agent(
+        &self,
+        _: Epoch,
+        _: &NewAgent,
+        _: Timestamp,
+    ) -> Result<SessionEvent, SessionError> {
+        Err(SessionError::StaleEpoch)
+    }
+
+    async fn stop_agent(&self, _: SessionId, _: TurnId, _: Timestamp) -> Result<(), SessionError> {
+        Err(SessionError::NotFound)
+    }
+
     async fn append_end(
         &self,
         _: Epoch,
@@ -258,6 +271,7 @@ async fn a_turn_begins_with_what_was_known_at_its_claim_and_is_given_up_with_all
     // By another server.
     database.say(10);
     let log = |claimed_at| StoredLog {
+        wake: None,
         rows: Arc::new(database.clone()),
         logs: logs.clone(),
         clock: Arc::new(ManualClock::at(at(0))),
