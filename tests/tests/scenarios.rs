@@ -2,6 +2,7 @@
 
 mod scenarios {
     mod access;
+    mod agents;
     mod aimock;
     mod api;
     mod away;

@@ -1,7 +1,7 @@
 //! The practice model: no AI, a small deterministic interpreter.
 //!
 //! It is there to try the whole path without a key, and for tests. It asks for the same tools in
-//! the same form as a real model, one call per step; `commands.rs` lists its commands. It reads the
+//! the same form as a real model, one call per step, but agents together; `commands.rs` lists its commands. It reads the
 //! last user message and the messages after it, so the same conversation always gets the same
 //! answer. Every text of it begins with its name.
 
@@ -60,8 +60,8 @@ impl Model for Practice {
     ) -> Result<Answer, ModelError> {
         // The answer counts even if no receiver listens.
         let _ = events.send(ModelEvent::Attempt { number: 1 }).await;
-        let part = next(&request);
-        if let Part::Text { text } = &part {
+        let parts = next(&request);
+        if let [Part::Text { text }] = parts.as_slice() {
             for piece in pieces(text) {
                 let said = Piece {
                     part: 0,
@@ -72,7 +72,7 @@ impl Model for Practice {
             }
         }
         Ok(Answer {
-            parts: Parts(vec![part]),
+            parts: Parts(parts),
             finish: Finish::Complete,
             usage: Usage::default(),
             model: String::new(),
@@ -87,24 +87,35 @@ struct Done {
     failed: bool,
 }
 
-fn next(request: &ModelRequest) -> Part {
+fn next(request: &ModelRequest) -> Vec<Part> {
     let (message, after) = last_input(&request.messages);
     let commands = match commands::parse(&message) {
         Ok(commands) => commands,
-        Err(line) => return say(report::help(&line)),
+        Err(line) => return vec![say(report::help(&line))],
     };
     let (done, read_on) = carried_out(&commands, after);
     if let Some(arguments) = read_on {
-        return call("task_read", &arguments, &request.messages);
+        return vec![call(
+            "task_read",
+            &arguments,
+            earlier_calls(&request.messages),
+        )];
     }
     let failed = done.last().is_some_and(|done| done.failed);
     let Some(command) = commands.get(done.len()).filter(|_| !failed) else {
-        return say(report::summary(&commands, &done));
+        return vec![say(report::summary(&commands, &done))];
     };
     if !request.tools.iter().any(|tool| tool.name == command.tool()) {
-        return say(report::no_tool(command));
+        return vec![say(report::no_tool(command))];
     }
-    call(command.tool(), &command.arguments(), &request.messages)
+    // Agents that follow one another are asked for at once.
+    let next = &commands[done.len()..];
+    let together = next.iter().take_while(|command| command.is_agent()).count();
+    let earlier = earlier_calls(&request.messages);
+    let calls = (earlier..).zip(&next[..together.max(1)]);
+    calls
+        .map(|(earlier, command)| call(command.tool(), &command.arguments(), earlier))
+        .collect()
 }
 
 fn say(text: String) -> Part {
@@ -162,20 +173,21 @@ fn still_runs(text: &str) -> Option<Value> {
 }
 
 /// The id counts the calls of the whole conversation, so that none comes twice.
-fn call(tool: &str, arguments: &Value, messages: &[Message]) -> Part {
-    let earlier: usize = messages
-        .iter()
-        .map(|message| match message {
-            Message::Assistant { parts } => parts.calls().count(),
-            _ => 0,
-        })
-        .sum();
+fn call(tool: &str, arguments: &Value, earlier: usize) -> Part {
     Part::ToolCall(ToolCall {
         vendor_id: format!("practice_{}", earlier + 1),
         name: tool.to_owned(),
         arguments: arguments.to_string(),
         opaque: Default::default(),
     })
+}
+
+fn earlier_calls(messages: &[Message]) -> usize {
+    let calls = messages.iter().map(|message| match message {
+        Message::Assistant { parts } => parts.calls().count(),
+        _ => 0,
+    });
+    calls.sum()
 }
 
 /// `text` in pieces that end at spaces or line ends.

@@ -7,6 +7,7 @@
 //! run in the background: CMD  find GLOB            edit PATH: OLD => NEW
 //! search PATTERN [in PATH]    list [PATH]          what is in this folder?
 //! tasks                       wait for task N      stop task N
+//! agent: COMMANDS             agent in the background: COMMANDS
 //! ```
 //!
 //! A command that `run` begins is followed to its end, even if it becomes a background task; with `in the background`
@@ -14,6 +15,9 @@
 //! command follows it and no `;` precedes it, because shells have that word too.
 
 use serde_json::{Value, json};
+
+/// Letters of a task that describe it to people.
+const DESCRIPTION_LETTERS: usize = 40;
 
 /// One step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +55,10 @@ pub(super) enum PracticeStep {
     List {
         path: Option<String>,
     },
+    Agent {
+        task: String,
+        background: bool,
+    },
 }
 
 impl PracticeStep {
@@ -67,6 +75,7 @@ impl PracticeStep {
             Self::Search { .. } => "Grep",
             Self::Find { .. } => "Glob",
             Self::List { .. } => "List",
+            Self::Agent { .. } => "SubAgent",
         }
     }
 
@@ -79,6 +88,11 @@ impl PracticeStep {
                 ..
             } | Self::Wait { .. }
         )
+    }
+
+    /// True for a call that begins an agent.
+    pub(super) fn is_agent(&self) -> bool {
+        matches!(self, Self::Agent { .. })
     }
 
     /// The tool's arguments.
@@ -109,6 +123,10 @@ impl PracticeStep {
             Self::Find { pattern } => json!({ "pattern": pattern }),
             Self::List { path: None } => json!({}),
             Self::List { path: Some(path) } => json!({ "path": path }),
+            Self::Agent { task, background } => {
+                let description: String = task.chars().take(DESCRIPTION_LETTERS).collect();
+                json!({ "description": description, "prompt": task, "background": background })
+            }
         }
     }
 }
@@ -194,6 +212,17 @@ fn command(text: &str) -> Option<PracticeStep> {
     }
     match word.as_str() {
         "run" => Some(run(argument)),
+        "agent:" => Some(PracticeStep::Agent {
+            task: argument.to_owned(),
+            background: false,
+        }),
+        "agent" => Some(PracticeStep::Agent {
+            task: argument
+                .strip_prefix("in the background:")?
+                .trim()
+                .to_owned(),
+            background: true,
+        }),
         "wait" => task(argument.strip_prefix("for ")?).map(|task| PracticeStep::Wait { task }),
         "stop" => task(argument).map(|task| PracticeStep::Stop { task }),
         "read" => Some(PracticeStep::Read {

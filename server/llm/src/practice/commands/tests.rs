@@ -74,6 +74,16 @@ fn each_command_becomes_its_tool_with_its_arguments() {
         ("list the files here", "List", json!({})),
         ("list src/bin", "List", json!({ "path": "src/bin" })),
         ("what is in this folder?", "List", json!({})),
+        (
+            "agent: run make",
+            "SubAgent",
+            json!({ "description": "run make", "prompt": "run make", "background": false }),
+        ),
+        (
+            "agent in the background: run make",
+            "SubAgent",
+            json!({ "description": "run make", "prompt": "run make", "background": true }),
+        ),
         ("Which files are here", "List", json!({})),
     ] {
         let command = one(message);

@@ -1,0 +1,174 @@
+//! Agents that work for a call: at the same time, through kills of the server, and as people see them.
+
+use std::time::Duration;
+
+use shared_types::{
+    Event, SessionEvent, SessionId,
+    event::{CallOutcome, TurnOutcome},
+};
+use tests::gantry::{Gantry, Runner, Talk, eventually};
+
+/// Three agents, each of which leaves one line in `effects` once `go-on` is there.
+fn three_agents() -> String {
+    let agent = |name: &str| {
+        format!(
+            "agent: run echo {name} >> begun; while [ ! -e go-on ]; do sleep 0.05; done; echo {name} >> effects; echo said by {name}"
+        )
+    };
+    ["one", "two", "three"].map(agent).join("\n")
+}
+
+async fn log(gantry: &Gantry, session: SessionId) -> Vec<SessionEvent> {
+    let page = gantry.client().events(session, 0, 500).await;
+    page.expect("the session is there").events
+}
+
+fn agents(log: &[SessionEvent]) -> Vec<SessionId> {
+    let started = log.iter().filter_map(|event| match event.known() {
+        Some(Event::AgentStarted { session, .. }) => Some(*session),
+        _ => None,
+    });
+    started.collect()
+}
+
+async fn all_have_begun(runner: &Runner) {
+    eventually("three agents work", || async {
+        runner
+            .file("begun")
+            .filter(|begun| begun.lines().count() == 3)
+    })
+    .await;
+}
+
+/// The turn has its three results, and each agent had one effect.
+async fn has_ended_well(
+    gantry: &Gantry,
+    runner: &Runner,
+    talk: &mut Talk,
+    turn: shared_types::TurnId,
+) {
+    let told = talk.ended(turn).await;
+    assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
+    for ((outcome, text), name) in told.calls().iter().zip(["one", "two", "three"]) {
+        assert_eq!(*outcome, CallOutcome::Completed, "{text}");
+        assert!(text.contains(&format!("said by {name}")), "{text}");
+    }
+    let effects = runner.file("effects").unwrap_or_default();
+    let mut effects: Vec<_> = effects.lines().collect();
+    effects.sort_unstable();
+    assert_eq!(effects, ["one", "three", "two"]);
+    let log = log(gantry, talk.session()).await;
+    assert_eq!(agents(&log).len(), 3, "none was begun twice");
+    let ends = log
+        .iter()
+        .filter(|event| matches!(event.known(), Some(Event::AgentEnded { .. })));
+    assert_eq!(ends.count(), 3, "none is told twice");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_agents_work_at_the_same_time_and_are_listed_beside_the_conversation() {
+    let gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    let mut talk = gantry.talk().await;
+    let turn = talk.send(&three_agents()).await;
+    all_have_begun(&runner).await;
+    let client = gantry.client();
+    let own = client.sessions(50).await.expect("it answers");
+    assert_eq!(own.len(), 1, "agents are not among the sessions of people");
+    let found = client.sessions_found("", false, Some(talk.session()), 50);
+    let found = found.await.expect("it answers");
+    let mut names: Vec<_> = found
+        .iter()
+        .filter_map(|session| Some(session.agent.as_ref()?.name.as_str()))
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["general-1", "general-2", "general-3"]);
+    std::fs::write(runner.workspace().join("go-on"), "").expect("it can be written");
+    has_ended_well(&gantry, &runner, &mut talk, turn).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_killed_at_each_event_loses_no_agent_and_runs_none_twice() {
+    let mut gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    let mut talk = gantry.talk().await;
+    let turn = talk.send(&three_agents()).await;
+    let (mut seen, mut kills) = (0, 0);
+    loop {
+        let client = gantry.client();
+        let grown = eventually("the work goes on", || async {
+            let all = total(&client, talk.session()).await?;
+            (all > seen).then_some(all)
+        });
+        // While every agent runs its command nothing is told.
+        match tokio::time::timeout(Duration::from_secs(4), grown).await {
+            Ok(all) => seen = all,
+            Err(_) if runner.file("go-on").is_some() => break,
+            Err(_) => {
+                std::fs::write(runner.workspace().join("go-on"), "").expect("it can be written");
+                continue;
+            }
+        }
+        gantry.kill_server().await;
+        gantry.start_server().await;
+        kills += 1;
+        assert!(kills < 60, "the work does not end");
+        if has_ended(&gantry, talk.session()).await {
+            break;
+        }
+    }
+    assert!(kills >= 6, "killed {kills} times");
+    has_ended_well(&gantry, &runner, &mut talk, turn).await;
+}
+
+/// The events of the session and of its agents.
+async fn total(client: &shared_client::Client, session: SessionId) -> Option<u64> {
+    let own = client.session(session).await.ok()?;
+    let agents = client.sessions_found("", false, Some(session), 50);
+    let agents = agents.await.ok()?;
+    Some(own.last_seq + agents.iter().map(|agent| agent.last_seq).sum::<u64>())
+}
+
+async fn has_ended(gantry: &Gantry, session: SessionId) -> bool {
+    let log = log(gantry, session).await;
+    log.iter()
+        .any(|event| matches!(event.known(), Some(Event::TurnEnded { .. })))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_of_the_conversation_stops_its_agents_and_a_deletion_takes_them_away() {
+    let gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    let mut talk = gantry.talk().await;
+    let turn = talk.send(&three_agents()).await;
+    all_have_begun(&runner).await;
+    talk.cancel().await;
+    let told = talk.ended(turn).await;
+    assert_eq!(told.outcome, TurnOutcome::Cancelled);
+    let client = gantry.client();
+    let found = agents(&log(&gantry, talk.session()).await);
+    assert_eq!(found.len(), 3);
+    for agent in &found {
+        eventually("the agent is stopped", || async {
+            let ended = log(&gantry, *agent).await.into_iter().any(|event| {
+                matches!(
+                    event.known(),
+                    Some(Event::TurnEnded {
+                        outcome: TurnOutcome::Cancelled,
+                        ..
+                    })
+                )
+            });
+            ended.then_some(())
+        })
+        .await;
+    }
+    let deleted = client.delete_session(talk.session()).await;
+    deleted.expect("it is there");
+    for agent in found {
+        eventually("the agent is gone", || async {
+            client.session(agent).await.is_err().then_some(())
+        })
+        .await;
+    }
+}
