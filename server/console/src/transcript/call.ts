@@ -46,6 +46,7 @@ export function asked(
     file: null,
     task: null,
     settled: null,
+    agent: null,
   };
 }
 

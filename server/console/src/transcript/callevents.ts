@@ -1,6 +1,8 @@
 /** The events of tool calls, their questions and their operations: what each does to the items and the facts. */
 
 import type {
+  SessionEventAgentEnded,
+  SessionEventAgentStarted,
   SessionEventApprovalAnswered,
   SessionEventApprovalAsked,
   SessionEventCallEnded,
@@ -82,6 +84,22 @@ export function placed(state: State, event: SessionEventCallPlaced): void {
   state.items.call(id, { state: "running", place: where, placedAt: state.at, operation: event.operation });
   state.patch({ place: where });
   state.waitsForCalls(event.turn);
+}
+
+/** An agent works for a call from now on. */
+export function agentStarted(state: State, event: SessionEventAgentStarted): void {
+  const agent = { name: line(event.name), session: event.session, ended: null };
+  state.items.call(callId(event), { state: "running", placedAt: state.at, agent });
+  state.waitsForCalls(event.turn);
+}
+
+/** The agent of a call has ended. A call that did not wait for it shows that too. */
+export function agentEnded(state: State, event: SessionEventAgentEnded): void {
+  const id = callId(event);
+  const item = state.items.get(id);
+  if (item?.kind !== "call" || !item.agent) return;
+  const { outcome, steps, tokens } = event;
+  state.items.call(id, { agent: { ...item.agent, ended: { outcome, steps, tokens } } });
 }
 
 /** A call ended, or went to the background. */

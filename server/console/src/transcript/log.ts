@@ -12,7 +12,7 @@ import type {
 } from "@/api/schema";
 import { recordedParts } from "./answer";
 import { asked, LiveCall } from "./call";
-import { approvalAnswered, approvalAsked, callEnded, place, placed, settled } from "./callevents";
+import { agentEnded, agentStarted, approvalAnswered, approvalAsked, callEnded, place, placed, settled } from "./callevents";
 import { note } from "./items";
 import { accepted, dequeue, leaveSteers, sendLeftSteers, steered, steersTaken } from "./messages";
 import type { AnswerItem, Note } from "./model";
@@ -46,6 +46,10 @@ export const KINDS: Readonly<Record<SessionEvent["type"], number>> = {
   "turn.ended": 1,
   "conversation.rewound": 1,
   "operation.settled": 1,
+  "agent.briefed": 1,
+  "agent.started": 1,
+  "agent.asks": 1,
+  "agent.ended": 1,
 };
 
 /** The most calls that are known as not ended. */
@@ -124,6 +128,19 @@ export function logged(state: State, event: SessionEvent): void {
       return rewound(state, event);
     case "operation.settled":
       return settled(state, event);
+    case "agent.briefed":
+      return add(state, event, {
+        type: "agent_briefed",
+        name: line(event.name),
+        task: line(event.description),
+        parent: event.parent.session,
+      });
+    case "agent.asks":
+      return add(state, event, { type: "agent_asks", name: line(event.name), session: event.session });
+    case "agent.started":
+      return agentStarted(state, event);
+    case "agent.ended":
+      return agentEnded(state, event);
   }
 }
 

@@ -16,9 +16,11 @@ import type {
   Question,
   RunnerId,
   SandboxId,
+  SessionId,
   TodoState,
   TurnId,
   TurnLimit,
+  TurnOutcome,
   UserId,
 } from "@/api/schema";
 import type { OutputLine } from "./ansi";
@@ -143,6 +145,16 @@ export interface CallItem extends ItemBase {
   readonly task: number | null;
   /** The end of that task in words; `null` while it runs. */
   readonly settled: string | null;
+  /** The agent that works for it in a session of its own. */
+  readonly agent: CallAgent | null;
+}
+
+/** An agent that works for a call. */
+export interface CallAgent {
+  readonly name: string;
+  readonly session: SessionId;
+  /** Its end; `null` while it works. */
+  readonly ended: { readonly outcome: TurnOutcome; readonly steps: number; readonly tokens: number } | null;
 }
 
 /** The place of a call, as it was when the call was placed. */

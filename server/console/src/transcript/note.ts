@@ -1,6 +1,6 @@
 /** The notes beside a conversation. */
 
-import type { ApprovalId, HookDecision, OperationId, StopReason, TurnOutcome, UserId } from "@/api/schema";
+import type { ApprovalId, HookDecision, OperationId, SessionId, StopReason, TurnOutcome, UserId } from "@/api/schema";
 import type { Answered, Tokens } from "./model";
 
 /** The notes. Their words are the page's, but for texts that the server made. */
@@ -25,6 +25,10 @@ export type Note =
   | { readonly type: "rewound"; readonly by: UserId; readonly before: string; readonly turns: number }
   /** Something of the moment that the server says, such as a retry; it goes away once the turn goes on. */
   | { readonly type: "notice"; readonly text: string }
+  /** The session works for a call of another one. */
+  | { readonly type: "agent_briefed"; readonly name: string; readonly task: string; readonly parent: SessionId }
+  /** An agent below the session asks people. */
+  | { readonly type: "agent_asks"; readonly name: string; readonly session: SessionId }
   /** A person asked to stop the turn. */
   | { readonly type: "cancel"; readonly by: UserId; readonly why: StopReason | null }
   | TurnEnd

@@ -24,6 +24,8 @@ export type Request =
   | { readonly kind: "todo" }
   /** Something of a background command; `task` is absent for all of them. */
   | { readonly kind: "task"; readonly task: number | null }
+  /** A task for an agent; its role is empty for the general one. */
+  | { readonly kind: "agent"; readonly task: string; readonly role: string; readonly prompt: string }
   | { readonly kind: "ask"; readonly question: string; readonly choices: readonly string[] }
   | { readonly kind: "plan"; readonly plan: string }
   /**
@@ -89,6 +91,9 @@ const KINDS: Readonly<Record<string, Request["kind"]>> = {
   task_read: "task",
   task_status: "task",
   task_kill: "task",
+  subagent: "agent",
+  agent: "agent",
+  task: "agent",
   ask_user: "ask",
   askuser: "ask",
   askuserquestion: "ask",
@@ -135,6 +140,8 @@ export function about(request: Request): string {
       return line(request.plan.trimStart().split("\n", 1)[0] ?? "");
     case "task":
       return request.task === null ? "" : `#${request.task}`;
+    case "agent":
+      return line(request.role === "" ? request.task : `${request.role} · ${request.task}`);
     case "todo":
       return "";
     case "other":
@@ -184,6 +191,10 @@ function known(tool: string, has: Arguments): Request | null {
       return { kind };
     case "task":
       return { kind, task: has.number("task") };
+    case "agent": {
+      const [task, prompt] = [has.whole("description"), has.whole("prompt")];
+      return task === null || prompt === null ? null : { kind, task, role: has.whole("agent") ?? "", prompt };
+    }
     case "ask": {
       const question = has.whole("question");
       return question === null ? null : { kind, question, choices: has.list("choices") };

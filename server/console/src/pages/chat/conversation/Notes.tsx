@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import { Info, OctagonAlert, RotateCcw, ScissorsLineDashed } from "lucide-react";
 import { memo, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";
@@ -90,6 +91,24 @@ function Plain({ note }: { note: Exclude<Note, NoteOf<"turn_ended" | "compacted"
       return <Line className="text-warn">{t("untrustedRules", { path: note.path })}</Line>;
     case "prompt_changed":
       return <Line>{t("promptChanged")}</Line>;
+    case "agent_briefed":
+      return (
+        <Line>
+          {t("agentBriefed", { name: note.name, task: note.task })}{" "}
+          <Link to="/chat/$session" params={{ session: note.parent }} search={(before) => ({ ...before, new: undefined })} className="text-accent">
+            {t("agentParent")}
+          </Link>
+        </Line>
+      );
+    case "agent_asks":
+      return (
+        <Line className="text-warn">
+          {t("agentAsks", { name: note.name })}{" "}
+          <Link to="/chat/$session" params={{ session: note.session }} search={(before) => ({ ...before, new: undefined })} className="text-accent">
+            {t("agentAnswer")}
+          </Link>
+        </Line>
+      );
     case "settled":
       return <Line>{note.task !== null ? t("settledTask", { number: note.task, how: told(note.summary) }) : t("settledLate", { how: told(note.summary) })}</Line>;
     case "answered":

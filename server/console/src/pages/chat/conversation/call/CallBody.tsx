@@ -75,6 +75,13 @@ function Kind({ item }: { item: CallItem }) {
           <ResultText item={item} />
         </>
       );
+    case "agent":
+      return (
+        <>
+          <p className="border-t border-line px-3 py-2 text-dense text-muted wrap-anywhere whitespace-pre-wrap">{request.prompt}</p>
+          <ResultText item={item} />
+        </>
+      );
     case "other":
       return (
         <>

@@ -12,6 +12,7 @@ import { sayFailed } from "@/ui/Toast";
 import { ApprovalNote } from "../approval/ApprovalNote";
 import { useConversation, useFold } from "../context";
 import { useNow } from "../time";
+import { AgentWords } from "./AgentWords";
 import { CallBody } from "./CallBody";
 import { CallEndNote } from "./CallEndNote";
 import { DiffCount } from "./FileChange";
@@ -44,6 +45,7 @@ export const CallCard = memo(function CallCard({ item }: { item: CallItem }) {
         <State item={item} />
         {running && item.operation && <Stop operation={item.operation} inTurn={item.state === "running"} />}
       </div>
+      {item.agent && <AgentWords agent={item.agent} />}
       {!open && running && <LastLine item={item} />}
       {item.approval?.answered && (open || !isPlainlyAllowed(item.approval.answered.answer)) && <ApprovalNote answered={item.approval.answered} />}
       {open && (
