@@ -55,6 +55,7 @@ function read(id: string, change: Partial<CallItem> = {}): CallItem {
     file: null,
     task: null,
     settled: null,
+    agent: null,
     ...change,
   };
 }
