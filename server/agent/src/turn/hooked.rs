@@ -11,7 +11,11 @@ use super::{
     call::{Call, Done},
     show::CallPlace,
 };
-use crate::hooks::{HookPoint, HookVerdict, inward, names_of, outward};
+use crate::{
+    hooks::{HookPoint, HookVerdict, inward, names_of, outward},
+    roles,
+    tools::SUB_AGENT,
+};
 
 /// Most times in a turn that hooks keep it going behind its last word.
 const KEPT_GOING_AT_MOST: usize = 5;
@@ -64,7 +68,17 @@ impl<'a> Turn<'a> {
         let facts = self.facts_of(call.place())?;
         let at = point_of(HookEvent::PreToolUse, call.place());
         let name = self.name_of(call.place());
-        self.hooks(at, &names_of(&name), &facts).await
+        let said = self.hooks(at, &names_of(&name), &facts).await?;
+        if name != SUB_AGENT || said.denies() {
+            return Ok(said);
+        }
+        let at = point_of(HookEvent::SubAgentStart, call.place());
+        let role = role_of(&facts);
+        let begins = self.hooks(at, &[&role], &facts).await?;
+        Ok(match begins.denies() {
+            true => begins,
+            false => said,
+        })
     }
 
     /// The arguments that a hook has put in place of those of a call.
@@ -134,7 +148,7 @@ impl<'a> Turn<'a> {
             step: *step,
             ordinal: *ordinal,
         };
-        if !self.has_hooks(on) {
+        if !self.has_hooks(on) && !self.has_hooks(HookEvent::SubAgentStop) {
             return Ok(());
         }
         let mut facts = self.facts_of(place)?;
@@ -146,6 +160,10 @@ impl<'a> Turn<'a> {
             _ => facts.insert("error".to_owned(), words.clone().into()),
         };
         let name = self.name_of(place);
+        if name == SUB_AGENT {
+            let at = point_of(HookEvent::SubAgentStop, place);
+            self.hooks(at, &[&role_of(&facts)], &facts).await?;
+        }
         let said = self
             .hooks(point_of(on, place), &names_of(&name), &facts)
             .await?;
@@ -276,6 +294,12 @@ fn reason(what: &str, said: &HookVerdict) -> String {
         true => what.to_owned(),
         false => format!("{what}: {}", said.reason),
     }
+}
+
+/// The role of the subagent that a call begins.
+fn role_of(facts: &Map<String, Value>) -> String {
+    let role = facts["tool_input"].get("agent").and_then(Value::as_str);
+    role.unwrap_or(roles::GENERAL).to_owned()
 }
 
 fn trigger(because: CompactedBecause) -> &'static str {
