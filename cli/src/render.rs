@@ -590,7 +590,7 @@ impl Renderer {
         self.calls.clear();
         for (ordinal, call) in (0..).zip(parts.calls()) {
             self.begin(Block::Calls);
-            let call = Call::new(self.style, call);
+            let call = Call::new(self.style, &call.as_meant());
             self.out.push_str(&call.card(self.columns));
             self.calls.insert(ordinal, call);
         }

@@ -134,6 +134,7 @@ fn call_ended(ordinal: u32, outcome: CallOutcome, text: &str) -> Followed {
         file: None,
         whole: None,
         findings: Vec::new(),
+        tools: Vec::new(),
     })
 }
 

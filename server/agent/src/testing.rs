@@ -35,8 +35,8 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     AgentTools, BuiltIn, Carried, Claim, Engine, EngineLimits, Live, LiveSink, LogError,
-    ModelSource, PersonTools, SessionLog, SessionPorts, ToolSet, TurnError, Web, WebPage,
-    WebResult, WebTools, prompt, transcript::Transcript,
+    ModelSource, PersonTools, SessionLog, SessionPorts, ToolSet, ToolSource, TurnError, Web,
+    WebPage, WebResult, WebTools, prompt, transcript::Transcript,
 };
 
 pub(crate) const TURN: TurnId = TurnId::from_u128(7);
@@ -65,6 +65,8 @@ pub(crate) struct World {
     /// The models that answer in its place.
     pub(crate) others: Vec<Arc<ScriptedModel>>,
     pub(crate) web: Arc<ScriptedWeb>,
+    /// The tools beside the usual ones.
+    pub(crate) more_tools: Option<Arc<dyn ToolSource>>,
     pub(crate) live: Arc<Recorder>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) limits: EngineLimits,
@@ -97,6 +99,7 @@ impl World {
             model: ScriptedModel::new(model("scripted"), replies),
             others: Vec::new(),
             web: Arc::default(),
+            more_tools: None,
             live: Arc::default(),
             clock: Arc::new(ManualClock::at(START)),
             limits: EngineLimits {
@@ -110,16 +113,18 @@ impl World {
     }
 
     pub(crate) fn engine(&self) -> Engine {
+        let mut sources: Vec<Arc<dyn ToolSource>> = vec![
+            Arc::new(BuiltIn),
+            Arc::new(PersonTools),
+            Arc::new(AgentTools),
+            Arc::new(WebTools {
+                pages: true,
+                searches: true,
+            }),
+        ];
+        sources.extend(self.more_tools.clone());
         Engine::new(
-            vec![
-                Arc::new(BuiltIn),
-                Arc::new(PersonTools),
-                Arc::new(AgentTools),
-                Arc::new(WebTools {
-                    pages: true,
-                    searches: true,
-                }),
-            ],
+            sources,
             self.web.clone(),
             self.limits.clone(),
             self.clock.clone(),

@@ -12,6 +12,7 @@ mod consent;
 mod conversation;
 mod edits;
 mod extended;
+mod found_tools;
 mod history;
 mod limits;
 mod project;

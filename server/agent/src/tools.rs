@@ -20,6 +20,7 @@ mod person;
 mod plugin;
 mod read;
 mod recall;
+mod search;
 mod shell;
 mod skill;
 mod tasks;
@@ -57,6 +58,10 @@ pub use plugin::PluginCallTool;
 pub use read::ReadTool;
 pub use recall::{Handle, RecallAsk, RecallTool};
 pub(crate) use recall::{excerpt_of, is_excerpt};
+#[cfg(test)]
+pub(crate) use search::SEARCH_TOOLS;
+pub(crate) use search::{ACTIVE_STEPS, called, found as found_tools};
+pub use search::{SearchTools, UseTool};
 pub use shell::ShellTool;
 pub(crate) use skill::{SKILL, rendered as skill_rendered};
 pub use skill::{SkillAsk, SkillTool};
@@ -110,6 +115,11 @@ pub trait Tool: Send + Sync {
         false
     }
 
+    /// True if requests may leave it out where there are many tools. Then a search finds it.
+    fn can_be_found(&self) -> bool {
+        false
+    }
+
     /// The request that checked arguments make.
     ///
     /// # Errors
@@ -152,6 +162,8 @@ pub enum Ask {
     Person(PersonAsk),
     /// Something of another agent.
     Agent(AgentAsk),
+    /// The tools that fit these words.
+    FindTools(String),
 }
 
 /// A request that is ready to be sent.
@@ -233,7 +245,7 @@ impl Rendered {
 }
 
 /// The text for the model of any end but a refusal, within the limit.
-pub(crate) fn render(tool: &dyn Tool, ended: &Ended<'_>, limit: usize) -> Rendered {
+pub fn render(tool: &dyn Tool, ended: &Ended<'_>, limit: usize) -> Rendered {
     let limit = tool.most_bytes().unwrap_or(limit);
     let rendered = match ended.outcome {
         Outcome::Failed(failure) => Rendered::failed(failure),
@@ -290,6 +302,8 @@ fn is_named(tool: &dyn Tool, name: &str) -> bool {
 #[derive(Clone, Default)]
 pub struct ToolSet {
     tools: BTreeMap<String, Arc<dyn Tool>>,
+    /// True if the tools that can be found are left out of requests.
+    is_searched: bool,
 }
 
 impl ToolSet {
@@ -298,6 +312,7 @@ impl ToolSet {
         let tools = tools.into_iter();
         Self {
             tools: tools.map(|tool| (tool.name().to_owned(), tool)).collect(),
+            is_searched: false,
         }
     }
 
@@ -305,6 +320,37 @@ impl ToolSet {
     pub fn of(sources: &[Arc<dyn ToolSource>], settings: Option<&TurnSettings>) -> Self {
         let sources = sources.iter().rev();
         Self::new(sources.flat_map(|source| source.tools(settings)))
+    }
+
+    /// The same tools; if there are many, those that can be found are found by a search.
+    fn searched(mut self) -> Self {
+        let mut can_be_found = self.tools.values().filter(|tool| tool.can_be_found());
+        if self.tools.len() <= search::OFFERED_AT_MOST || can_be_found.next().is_none() {
+            return self;
+        }
+        let search = SearchTools::of(self.tools.values().filter(|tool| tool.can_be_found()));
+        let added: [Arc<dyn Tool>; 2] = [Arc::new(search), Arc::new(UseTool)];
+        let added = added.map(|tool| (tool.name().to_owned(), tool));
+        self.tools.extend(added);
+        self.is_searched = true;
+        self
+    }
+
+    /// True if the tool of this name is called only after a search.
+    pub(crate) fn needs_search(&self, name: &str) -> bool {
+        let tool = self.tools.get(name);
+        self.is_searched && tool.is_some_and(|tool| tool.can_be_found())
+    }
+
+    /// The tools that a search finds.
+    pub(crate) fn to_find(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+        self.tools.values().filter(|tool| tool.can_be_found())
+    }
+
+    /// The tools that are in a request.
+    fn offered(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+        let tools = self.tools.values();
+        tools.filter(|tool| !(self.is_searched && tool.can_be_found()))
     }
 
     /// The tools for a turn of this transcript: those of the sources, and those of the turn's extensions. None takes the
@@ -331,7 +377,8 @@ impl ToolSet {
                 add(Arc::new(tool));
             }
         }
-        all.in_role(transcript.brief().map(|brief| &brief.role))
+        let role = transcript.brief().map(|brief| &brief.role);
+        all.in_role(role).searched()
     }
 
     /// Those of these tools that an agent with this role may use; all of them where there is none. A role may name a
@@ -355,11 +402,7 @@ impl ToolSet {
 
     /// The sentences about these tools in the system prompt, in the order of the names.
     pub(crate) fn guidance(&self) -> String {
-        let sentences: Vec<_> = self
-            .tools
-            .values()
-            .filter_map(|tool| tool.guidance())
-            .collect();
+        let sentences: Vec<_> = self.offered().filter_map(|tool| tool.guidance()).collect();
         sentences.join(" ")
     }
 
@@ -369,9 +412,13 @@ impl ToolSet {
     /// If there is none; the text tells the model which there are.
     pub fn get(&self, name: &str) -> Result<&Arc<dyn Tool>, BadArguments> {
         self.tools.get(name).ok_or_else(|| {
-            let known: Vec<_> = self.tools.keys().map(String::as_str).collect();
+            let known: Vec<_> = self.offered().map(|tool| tool.name()).collect();
+            let others = match self.is_searched {
+                true => ", and those that search_tools finds",
+                false => "",
+            };
             BadArguments::new(format!(
-                "there is no tool {:?}; the tools are {}",
+                "there is no tool {:?}; the tools are {}{others}",
                 arguments::shortened(name),
                 known.join(", ")
             ))
@@ -380,8 +427,7 @@ impl ToolSet {
 
     /// The tools as the model sees them, in the order of the names.
     pub fn specs(&self) -> Vec<ToolSpec> {
-        self.tools
-            .values()
+        self.offered()
             .map(|tool| ToolSpec {
                 name: tool.name().to_owned(),
                 description: tool.description().to_owned(),

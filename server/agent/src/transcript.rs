@@ -20,7 +20,10 @@ use shared_types::{
     },
 };
 
-use crate::{hooks::HookPoint, tools::bounded};
+use crate::{
+    hooks::HookPoint,
+    tools::{ACTIVE_STEPS, bounded},
+};
 use rewind::Before;
 pub(crate) use steers::Steer;
 
@@ -337,6 +340,8 @@ pub(crate) struct CallResult {
     pub(crate) file: Option<FileSeen>,
     /// The whole text, where the result is a part of it.
     pub(crate) whole: Option<Digest>,
+    /// The tools that it found.
+    pub(crate) tools: Vec<String>,
 }
 
 impl Transcript {
@@ -868,6 +873,23 @@ impl Transcript {
         })
     }
 
+    /// True if the tool of this name may be called at this step: within the last [`ACTIVE_STEPS`] steps before it a
+    /// search has shown it, or it was used.
+    pub(crate) fn is_active(&self, name: &str, (turn, number): (TurnId, u32)) -> bool {
+        let steps = self.up_to(turn).iter().rev().flat_map(|known| {
+            let steps = known.steps.iter().rev();
+            steps.filter(move |step| known.id != turn || step.number < number)
+        });
+        let mut calls = steps.take(ACTIVE_STEPS).flat_map(|step| &step.calls);
+        calls.any(|call| {
+            call.result.as_ref().is_some_and(|result| {
+                let used = result.outcome != CallOutcome::Refused;
+                result.tools.iter().any(|found| found == name)
+                    || used && call.asked.as_meant().name == name
+            })
+        })
+    }
+
     /// The number of calls in the last so many steps of this turn.
     pub(crate) fn calls_of_last_steps(&self, id: TurnId, steps: usize) -> usize {
         let all = self.turn(id).map_or(&[][..], |turn| &turn.steps);
@@ -1190,6 +1212,7 @@ impl TurnLog {
                 awaits,
                 file,
                 whole,
+                tools,
                 ..
             } => {
                 let result = CallResult {
@@ -1199,6 +1222,7 @@ impl TurnLog {
                     awaits: *awaits,
                     file: file.clone(),
                     whole: *whole,
+                    tools: tools.clone(),
                 };
                 return self.end_call((*step, *ordinal), result, *task);
             }

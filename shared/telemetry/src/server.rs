@@ -70,6 +70,8 @@ const TOOLS: &[&str] = &[
     "present_plan",
     "subagent",
     "sendmessage",
+    "search_tools",
+    "use_tool",
     OTHER,
 ];
 

@@ -402,6 +402,9 @@ pub enum Event {
         /// The text in it that looks like instructions to the model, 32 at most.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         findings: Vec<Finding>,
+        /// The names of the tools that it showed to the model, where it searched for tools.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tools: Vec<String>,
     },
     /// The to-do list of the session is this one from now on.
     #[serde(rename = "todo.changed")]
@@ -796,6 +799,40 @@ pub struct ToolCall {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub opaque: Map<String, Value>,
+}
+
+/// The tool through which a model calls tools that are not in its list.
+pub const USE_TOOL: &str = "use_tool";
+
+impl ToolCall {
+    /// The call that is meant: of a call of [`USE_TOOL`] that of the tool that it names, else itself. It is for readers;
+    /// the model gets its call back as it wrote it.
+    pub fn as_meant(&self) -> Cow<'_, Self> {
+        match self.through_use_tool() {
+            Some((name, arguments)) => Cow::Owned(Self {
+                name,
+                arguments,
+                ..self.clone()
+            }),
+            None => Cow::Borrowed(self),
+        }
+    }
+
+    /// The tool and the arguments that a call of [`USE_TOOL`] names; nothing of another call, or where it names none.
+    pub fn through_use_tool(&self) -> Option<(String, String)> {
+        if self.name != USE_TOOL {
+            return None;
+        }
+        let written: Value = serde_json::from_str(&self.arguments).ok()?;
+        let name = written.get("name")?.as_str()?;
+        let arguments = match written.get("arguments") {
+            None | Some(Value::Null) => "{}".to_owned(),
+            // Some models write JSON as a text.
+            Some(Value::String(arguments)) => arguments.clone(),
+            Some(arguments) => arguments.to_string(),
+        };
+        Some((name.to_owned(), arguments))
+    }
 }
 
 /// Tells if the model's answer is whole.

@@ -242,11 +242,12 @@ fn ends_alike(seen: &Output, told: &str) -> bool {
 
 /// A new call of an answer.
 pub(super) fn call(key: Key, asked: &shared_types::event::ToolCall) -> Call {
+    let asked = asked.as_meant();
     Call {
         step: key.step,
         ordinal: key.ordinal,
         name: safe::line(&asked.name),
-        request: Request::of(asked),
+        request: Request::of(&asked),
         place: None,
         state: State::Waits,
         output: Output::default(),

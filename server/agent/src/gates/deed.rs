@@ -36,7 +36,8 @@ impl OwnedDeed {
             | Ask::Context(_)
             | Ask::History(_)
             | Ask::Todo(_)
-            | Ask::Skill(_) => None,
+            | Ask::Skill(_)
+            | Ask::FindTools(_) => None,
         }
     }
 

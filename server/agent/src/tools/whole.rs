@@ -11,7 +11,7 @@ pub struct WholeFile {
 
 impl WholeFile {
     /// Nothing yet, of a file of at most so many bytes.
-    pub(crate) fn of_at_most(bytes: u64) -> Self {
+    pub fn of_at_most(bytes: u64) -> Self {
         Self {
             bytes: BytesMut::new(),
             at_most: usize::try_from(bytes).unwrap_or(usize::MAX),
@@ -19,7 +19,7 @@ impl WholeFile {
     }
 
     /// Takes in bytes at their offset. Repeats, and what lies behind a gap or beyond the bound, are dropped.
-    pub(crate) fn push(&mut self, offset: u64, data: &[u8]) {
+    pub fn push(&mut self, offset: u64, data: &[u8]) {
         let known = self.bytes.len();
         let Some(repeated) = usize::try_from(offset)
             .ok()

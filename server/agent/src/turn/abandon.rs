@@ -118,6 +118,7 @@ impl Pending<'_> {
             file: None,
             whole: None,
             findings: Vec::new(),
+            tools: Vec::new(),
         }
     }
 }

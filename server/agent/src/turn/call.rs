@@ -39,8 +39,9 @@ use crate::{
     gates::{of_answer, planned_call},
     session::LogError,
     tools::{
-        AgentAsk, Ask, BadArguments, ContextAsk, HistoryAsk, NEVER_RAN, Prepared, RecallAsk,
-        Rendered, SkillAsk, TaskAsk, TodoAsk, Tool, WebAsk, skill_rendered, todo_rendered,
+        ACTIVE_STEPS, AgentAsk, Ask, BadArguments, ContextAsk, HistoryAsk, NEVER_RAN, Prepared,
+        RecallAsk, Rendered, SkillAsk, TaskAsk, TodoAsk, Tool, WebAsk, found_tools, skill_rendered,
+        todo_rendered,
     },
     transcript::{Step, Transcript},
     wait::WaitingCall,
@@ -118,9 +119,14 @@ impl<'a> Call<'a> {
                 ))
             }
             true => {
-                let changed = turn.changed_by_hook(step.number, ordinal, &call.asked.name);
-                let arguments = changed.as_ref().unwrap_or(&call.asked.arguments);
-                Plan::of(&turn.tools, &call.asked.name, arguments)
+                let plan = match turn.changed_by_hook(step.number, ordinal) {
+                    Some((name, arguments)) => Plan::of(&turn.tools, &name, &arguments),
+                    None => Plan::of(&turn.tools, &call.asked.name, &call.asked.arguments),
+                };
+                plan.and_then(|plan| match call.placed {
+                    None => active(turn, step.number, plan),
+                    Some(_) => Ok(plan),
+                })
             }
             false => Err(BadArguments::new(format!(
                 "one answer may ask for at most {max_calls} calls; ask for the others in the next one"
@@ -322,6 +328,7 @@ impl<'a> Call<'a> {
                 Ask::Context(ask) => self.edit_context(ask).await,
                 Ask::Web(ask) => Ok(self.ask_web(ask).await?.into()),
                 Ask::Agent(ask) => self.have_agent(ask).await,
+                Ask::FindTools(query) => Ok(self.find_tools(query).into()),
                 // The gate has its answer.
                 Ask::Person(_) => Ok(self.stopped().into()),
             },
@@ -383,6 +390,16 @@ impl<'a> Call<'a> {
         }
         let rendered = recall::run(&self.site, ask).await?;
         Ok(self.done(rendered, Times::default()).into())
+    }
+
+    fn find_tools(&self, query: &str) -> Done {
+        let tools = &self.site.tools;
+        let (rendered, tools) = found_tools(tools.to_find(), query, self.site.result_bytes);
+        let beside = Beside {
+            tools,
+            ..Beside::default()
+        };
+        self.done_with(rendered, Times::default(), beside)
     }
 
     async fn search_history(&self, ask: &HistoryAsk) -> Result<Ran, TurnError> {
@@ -603,6 +620,7 @@ impl<'a> Call<'a> {
             file: beside.file,
             whole: beside.whole,
             findings,
+            tools: beside.tools,
         };
         Done {
             event,
@@ -685,6 +703,19 @@ struct Beside {
     awaits: Option<Awaited>,
     /// The file that it read, wrote or edited.
     file: Option<FileSeen>,
+    /// The tools that it found.
+    tools: Vec<String>,
+}
+
+/// The plan, unless its tool has to be found first.
+fn active(turn: &Turn<'_>, step: u32, plan: Plan) -> Result<Plan, BadArguments> {
+    let name = plan.tool.name();
+    if !turn.tools.needs_search(name) || turn.transcript.is_active(name, (turn.id, step)) {
+        return Ok(plan);
+    }
+    Err(BadArguments::new(format!(
+        "{name} was not found in the last {ACTIVE_STEPS} answers; search for it with search_tools, which shows its arguments"
+    )))
 }
 
 /// The folder, relative to the session's, with the files of skills that are registered at the server.

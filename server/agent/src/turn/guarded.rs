@@ -6,7 +6,7 @@ use server_guard::injection;
 use shared_types::event::{Finding, FindingCategory};
 
 /// The tools whose results have the words of strangers.
-const FOREIGN: [&str; 9] = [
+const FOREIGN: [&str; 10] = [
     "Shell",
     "SubAgent",
     "SendMessage",
@@ -16,6 +16,7 @@ const FOREIGN: [&str; 9] = [
     "recall",
     "web_fetch",
     "web_search",
+    "search_tools",
 ];
 
 /// The result of that tool as it is recorded, and the findings in it. Without a finding the text stays as it is.
@@ -53,7 +54,7 @@ fn strongest(findings: &[Finding]) -> Option<FindingCategory> {
 mod tests {
     use super::*;
     use crate::tools::{
-        Tool, ToolSet,
+        SEARCH_TOOLS, Tool, ToolSet,
         web::{WebFetchTool, WebSearchTool},
     };
 
@@ -83,6 +84,7 @@ mod tests {
         let web = [
             WebFetchTool.name().to_owned(),
             WebSearchTool.name().to_owned(),
+            SEARCH_TOOLS.to_owned(),
         ];
         for name in FOREIGN {
             assert!(

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use shared_types::{
     Event,
-    event::{CallOutcome, CompactedBecause, HookEvent, Parts},
+    event::{CallOutcome, CompactedBecause, HookEvent, Parts, ToolCall},
 };
 
 use super::{
@@ -81,15 +81,18 @@ impl<'a> Turn<'a> {
         })
     }
 
-    /// The arguments that a hook has put in place of those of a call.
-    pub(super) fn changed_by_hook(&self, step: u32, ordinal: u32, tool: &str) -> Option<String> {
+    /// The tool of a call, and the arguments that a hook has put in place of its own, if one did.
+    pub(super) fn changed_by_hook(&self, step: u32, ordinal: u32) -> Option<(String, String)> {
         let turn = self.transcript.turn(self.id)?;
         let ends = turn.hook_ends(point(HookEvent::PreToolUse, step, ordinal));
         let input = HookVerdict::of(ends).input?;
         let survey = turn.survey.as_ref();
         let folder = survey.map_or("", |survey| survey.folder.as_str());
         let written = serde_json::from_str(&input).ok()?;
-        Some(Value::Object(inward(tool, written, folder)).to_string())
+        let call = turn.step(step)?.calls.get(ordinal as usize)?;
+        let (name, _) = as_meant(&call.asked);
+        let arguments = Value::Object(inward(&name, written, folder)).to_string();
+        Some((name, arguments))
     }
 
     /// Before people are asked about a call.
@@ -263,7 +266,7 @@ impl<'a> Turn<'a> {
             .turn(place.turn)
             .and_then(|turn| turn.step(place.step));
         let call = step.and_then(|step| step.calls.get(place.ordinal as usize));
-        call.map_or_else(String::new, |call| call.asked.name.clone())
+        call.map_or_else(String::new, |call| as_meant(&call.asked).0)
     }
 
     /// The tool and the arguments of a call, as hooks read them.
@@ -277,12 +280,12 @@ impl<'a> Turn<'a> {
             .calls
             .get(place.ordinal as usize)
             .ok_or(TurnError::NotInLog)?;
-        let name = &call.asked.name;
+        let (name, arguments) = as_meant(&call.asked);
         let survey = turn.survey.as_ref();
         let folder = survey.map_or("", |survey| survey.folder.as_str());
         Ok(object(json!({
-            "tool_name": names_of(name).first(),
-            "tool_input": outward(name, &call.asked.arguments, folder),
+            "tool_name": names_of(&name).first(),
+            "tool_input": outward(&name, &arguments, folder),
             "tool_use_id": format!("r{}", call.number),
         })))
     }
@@ -294,6 +297,12 @@ fn reason(what: &str, said: &HookVerdict) -> String {
         true => what.to_owned(),
         false => format!("{what}: {}", said.reason),
     }
+}
+
+/// The tool and the arguments of a call, also where it was called through another tool.
+fn as_meant(asked: &ToolCall) -> (String, String) {
+    let through = asked.through_use_tool();
+    through.unwrap_or_else(|| (asked.name.clone(), asked.arguments.clone()))
 }
 
 /// The role of the subagent that a call begins.

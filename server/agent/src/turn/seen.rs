@@ -147,6 +147,7 @@ mod tests {
             }),
             whole: None,
             findings: Vec::new(),
+            tools: Vec::new(),
         });
         transcript
     }

@@ -10,7 +10,7 @@ use super::show::CallPlace;
 use crate::{
     engine::Engine,
     session::SessionPorts,
-    tools::{Ask, BadArguments, Prepared, Tool, ToolSet},
+    tools::{Ask, BadArguments, Prepared, Tool, ToolSet, called},
 };
 
 /// The place of a call in its turn, and the parts that it runs with.
@@ -81,8 +81,20 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn of(tools: &ToolSet, name: &str, arguments: &str) -> Result<Self, BadArguments> {
-        let tool = Arc::clone(tools.get(name)?);
-        let arguments = tool.check(arguments)?;
+        // A call through another tool is a call of the tool that it names, with its own checks, consent and result.
+        let (name, arguments) = match called(name, arguments) {
+            Some((name, _)) if !tools.needs_search(&name) => {
+                let tool = tools.get(&name)?;
+                return Err(BadArguments::new(format!(
+                    "{name} is in your list of tools; call it by its own name",
+                    name = tool.name()
+                )));
+            }
+            Some((name, arguments)) => (name, arguments),
+            None => (name.to_owned(), arguments.to_owned()),
+        };
+        let tool = Arc::clone(tools.get(&name)?);
+        let arguments = tool.check(&arguments)?;
         let ask = tool.prepare(&arguments)?;
         Ok(Self { tool, ask })
     }

@@ -419,6 +419,7 @@ async fn call_without_an_outcome(store: &Store, who: &LinkIdentity) {
         file: None,
         whole: None,
         findings: Vec::new(),
+        tools: Vec::new(),
     };
     let now = SystemClock::new().now();
     let recorded = store.append(TENANT, SESSION, epoch, &[ended], now).await;

@@ -17,11 +17,32 @@ const MOST_RESULT = 256 * 1024;
 /** The most pictures of a result. */
 const MOST_IMAGES = 64;
 
+/** The tool through which a model calls tools that are not in its list. */
+const USE_TOOL = "use_tool";
+
+/** The tool and the arguments that are meant: of a call through another tool those that it names. */
+function meant(call: PartToolCall): { readonly name: string; readonly arguments: string } {
+  if (call.name !== USE_TOOL) {
+    return call;
+  }
+  try {
+    const written: unknown = JSON.parse(call.arguments);
+    if (typeof written !== "object" || written === null || !("name" in written) || typeof written.name !== "string") {
+      return call;
+    }
+    const given = "arguments" in written ? written.arguments : {};
+    return { name: written.name, arguments: typeof given === "string" ? given : JSON.stringify(given ?? {}) };
+  } catch {
+    return call;
+  }
+}
+
 /** The item of a call that the model asks for. */
 export function asked(
   of: { readonly turn: string; readonly step: number; readonly ordinal: number; readonly at: number },
   call: PartToolCall,
 ): CallItem {
+  const { name, arguments: toolArguments } = meant(call);
   return {
     kind: "call",
     id: callId(of),
@@ -31,8 +52,8 @@ export function asked(
     rewound: false,
     step: of.step,
     ordinal: of.ordinal,
-    tool: line(call.name),
-    request: requestOf(call.name, call.arguments),
+    tool: line(name),
+    request: requestOf(name, toolArguments),
     state: "asked",
     place: null,
     placedAt: null,

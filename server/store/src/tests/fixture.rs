@@ -482,6 +482,7 @@ pub(super) fn call_ended(turn: TurnId, outcome: CallOutcome) -> Event {
         file: None,
         whole: None,
         findings: Vec::new(),
+        tools: Vec::new(),
     }
 }
 

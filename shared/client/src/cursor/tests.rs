@@ -335,6 +335,7 @@ fn stragglers_of_an_ended_call_or_turn_are_dropped() {
         file: None,
         whole: None,
         findings: Vec::new(),
+        tools: Vec::new(),
     };
     let over = Event::TurnEnded {
         turn: turn(1),

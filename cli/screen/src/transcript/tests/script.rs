@@ -186,6 +186,7 @@ impl Script {
             overran: false,
             file: None,
             findings: Vec::new(),
+            tools: Vec::new(),
         }
     }
 

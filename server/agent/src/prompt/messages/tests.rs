@@ -63,6 +63,7 @@ fn ended(n: u128, step: u32, ordinal: u32, outcome: CallOutcome) -> Event {
         file: None,
         whole: None,
         findings: Vec::new(),
+        tools: Vec::new(),
     }
 }
 

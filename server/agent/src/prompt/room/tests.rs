@@ -67,6 +67,7 @@ fn step(number: u128, step: u32, results: &[usize]) -> Vec<Event> {
             file: None,
             whole: None,
             findings: Vec::new(),
+            tools: Vec::new(),
         });
     std::iter::once(answer).chain(ended).collect()
 }

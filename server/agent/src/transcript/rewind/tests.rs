@@ -145,6 +145,7 @@ impl Writer {
             }),
             whole: None,
             findings: Vec::new(),
+            tools: Vec::new(),
         });
     }
 

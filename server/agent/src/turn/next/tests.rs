@@ -61,6 +61,7 @@ fn ended(step: u32, ordinal: u32, text: &str) -> Event {
         file: None,
         whole: None,
         findings: Vec::new(),
+        tools: Vec::new(),
     }
 }
 

@@ -78,6 +78,7 @@ fn write_event(page: &mut String, event: &Event) -> fmt::Result {
 }
 
 fn write_call(page: &mut String, call: &ToolCall) -> fmt::Result {
+    let call = call.as_meant();
     write_details(page, &call.name, &call.arguments)
 }
 
