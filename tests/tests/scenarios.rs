@@ -44,6 +44,7 @@ mod scenarios {
     mod link_faults;
     mod long_sessions;
     mod many_execs;
+    mod mcp;
     mod model_accounts;
     mod numbers;
     mod openapi_tools;

@@ -1,4 +1,4 @@
-//! The server's doors: REST, WebSocket, gRPC and the web console on one port.
+//! The server's doors: REST, WebSocket, gRPC, MCP and the web console on one port.
 //!
 //! A door turns wire types into calls of `server-app` and back, authenticates, and bounds its input; it decides
 //! nothing. Every use case gets an operation context that comes from the credential, never from the request.
@@ -17,6 +17,7 @@ mod console;
 mod edge;
 mod grpc;
 mod link;
+mod mcp;
 mod named;
 mod rest;
 mod status;
@@ -67,6 +68,7 @@ pub fn router(doors: Doors) -> Router {
     let (names, https) = (doors.names.clone(), doors.https);
     let rest = rest::router()
         .merge(ws::router())
+        .merge(mcp::router())
         .with_state(doors.clone())
         .layer(from_fn_with_state(doors.clone(), rest::once))
         .layer(from_fn_with_state(doors, rest::why_not_now))

@@ -370,6 +370,11 @@ impl Access {
         self.gate.own(ctx, action)
     }
 
+    /// True if the caller may do an action that concerns no object. For doors that show less otherwise.
+    pub fn may(&self, ctx: &OpContext, action: Action) -> bool {
+        self.gate.may(ctx, action)
+    }
+
     /// The context of this credential. If it does not hold, records that in the audit log.
     fn let_in(&self, row: &SubjectRow, from: Option<IpAddr>) -> Result<OpContext, AppError> {
         self.context(row, from).inspect_err(|_| {

@@ -83,8 +83,9 @@ pub use isolation::IsolationPolicy;
 pub use link_challenge::{LinkChallenge, NotAKey};
 pub use link_token::LinkClaims;
 pub use operations::{
-    Attached, GuardedReader, MAX_OUTPUT_PAGE_BYTES, OperationFilter, OperationView, Operations,
-    OutputPage, StartOperation, TakesInput,
+    Attached, CallState, CallerTool, GuardedReader, ListenedCall, MAX_CALL_TEXT_BYTES,
+    MAX_OUTPUT_PAGE_BYTES, OperationFilter, OperationView, Operations, OutputPage, StartOperation,
+    TakesInput, ToolCall,
 };
 pub use operator::Operator;
 pub use parts::Parts;

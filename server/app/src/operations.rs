@@ -6,6 +6,7 @@
 
 mod alone;
 mod asked;
+mod calls;
 mod output;
 mod resume;
 mod view;
@@ -37,6 +38,7 @@ use self::{
     view::shown,
 };
 pub use self::{
+    calls::{CallState, CallerTool, ListenedCall, MAX_CALL_TEXT_BYTES, ToolCall},
     output::{MAX_OUTPUT_PAGE_BYTES, OutputPage},
     view::{Attached, GuardedReader, OperationView, TakesInput},
 };

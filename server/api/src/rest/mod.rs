@@ -33,8 +33,11 @@ mod usage;
 pub(crate) use id::Id;
 pub(crate) use once::once;
 pub(crate) use operations::{hand_over, refused, to_operation, to_signal, to_size};
-pub(crate) use problem::{Code, Refused, no_such_route, panicked, problem, respond, why_not_now};
-pub(crate) use signed::{Signed, SignedStream};
+pub(crate) use problem::{
+    Code, Refused, WholeBody, no_such_method, no_such_route, panicked, problem, respond,
+    why_not_now,
+};
+pub(crate) use signed::{Signed, SignedProgram, SignedStream};
 
 use axum::{Json, Router, extract::State, routing::get};
 use server_app::rights::Action;

@@ -110,6 +110,22 @@ impl<T: DeserializeOwned + Serialize + Send> FromRequest<Doors> for Body<T> {
     }
 }
 
+/// A body of a request with a credential, as it came.
+pub(crate) struct WholeBody(pub(crate) Bytes);
+
+impl FromRequest<Doors> for WholeBody {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, doors: &Doors) -> Result<Self, Response> {
+        let asked = CredentialCheck::of(request.extensions());
+        let body = Bytes::from_request(request, doors).await;
+        let body =
+            body.map_err(|wrong| respond(body_problem(wrong.status(), words::of_bytes(&wrong))))?;
+        asked.again(doors).await?;
+        Ok(Self(body))
+    }
+}
+
 /// Every mistake in a body is the same problem, except its size: the body is not as documented.
 pub(super) fn body_problem(status: StatusCode, words: String) -> Problem {
     let code = match status {

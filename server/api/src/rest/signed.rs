@@ -49,6 +49,23 @@ impl FromRequestParts<Doors> for Signed {
     }
 }
 
+/// A request of a program, with a bearer token that holds. No cookie counts.
+pub(crate) struct SignedProgram(pub(crate) OpContext);
+
+impl FromRequestParts<Doors> for SignedProgram {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Response> {
+        let ctx = of_bearer(bearer(&parts.headers), parts, doors).await;
+        let ctx = let_in(
+            ctx.map_err(|error| Refused::from(error).into_response())?,
+            parts,
+        );
+        parts.extensions.insert(CheckedCredential(ctx.clone()));
+        Ok(Self(ctx))
+    }
+}
+
 /// The time of the last check of a request's credential, and its result.
 pub(super) struct CredentialCheck {
     at: Instant,
