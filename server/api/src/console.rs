@@ -24,8 +24,8 @@ use crate::rest::{html, no_such_route};
 
 /// The first parts of addresses that belong to programs, or to pages of another kind. No page of the console is below
 /// them.
-const OF_OTHERS: [&str; 9] = [
-    "api", "assets", "install", "livez", "mcp", "metrics", "problems", "readyz", "shared",
+const OF_OTHERS: [&str; 10] = [
+    "api", "assets", "install", "livez", "mcp", "metrics", "oauth", "problems", "readyz", "shared",
 ];
 
 /// True if this server has the console: it was built.

@@ -6,8 +6,9 @@
 //! Only these answer without a credential:
 //! - `/livez` and `/readyz`, which say yes, or no and why,
 //! - `Identify`, by which the server proves its identity,
-//! - the pages about problems, the programs of runners, and the files of the web console,
-//! - calls with another secret: signing in, and reading a session by its link.
+//! - the pages about problems, the programs of runners, the metadata and the registration of OAuth, and the files of the
+//!   web console,
+//! - calls with another secret: signing in, reading a session by its link, and exchanging the code of a program.
 //!
 //! If the operator sets it, a listener of its own answers with the metrics alone, without a credential
 //! ([`metrics_router`]).
@@ -19,6 +20,7 @@ mod grpc;
 mod link;
 mod mcp;
 mod named;
+mod oauth;
 mod rest;
 mod status;
 mod words;
@@ -68,7 +70,8 @@ pub fn router(doors: Doors) -> Router {
     let (names, https) = (doors.names.clone(), doors.https);
     let rest = rest::router()
         .merge(ws::router())
-        .merge(mcp::router())
+        .merge(mcp::router(doors.clone()))
+        .merge(oauth::router())
         .with_state(doors.clone())
         .layer(from_fn_with_state(doors.clone(), rest::once))
         .layer(from_fn_with_state(doors, rest::why_not_now))

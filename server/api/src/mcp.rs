@@ -28,6 +28,7 @@ use axum::{
     Extension, Router,
     extract::{DefaultBodyLimit, State},
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    middleware::from_fn_with_state,
     response::{IntoResponse as _, Response},
     routing::post,
 };
@@ -42,6 +43,7 @@ use self::{
 use crate::{
     Doors,
     edge::seats::{Kind, Seats},
+    oauth,
     rest::{Code, SignedProgram, WholeBody, no_such_method, respond},
 };
 
@@ -51,10 +53,11 @@ const MAX_MESSAGE_BYTES: usize = 2 * 1024 * 1024;
 /// The header with the random name of a client of the older era.
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
-pub(crate) fn router() -> Router<Doors> {
+pub(crate) fn router(doors: Doors) -> Router<Doors> {
     let door = post(message)
         .fallback(no_such_method)
-        .layer(DefaultBodyLimit::max(MAX_MESSAGE_BYTES));
+        .layer(DefaultBodyLimit::max(MAX_MESSAGE_BYTES))
+        .layer(from_fn_with_state(doors, oauth::points_here));
     Router::new().route("/mcp", door)
 }
 

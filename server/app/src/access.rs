@@ -21,6 +21,7 @@ use shared_types::{
 use tokio::sync::Notify;
 
 mod browser;
+mod grant;
 mod key;
 mod last_use;
 mod rights_changes;
@@ -28,6 +29,7 @@ mod ticket;
 
 pub use self::{
     browser::{BrowserSession, SignedInBrowser},
+    grant::{Grant, GrantedKey, ShownCode},
     key::{Key, KeyTerms},
     rights_changes::RightsWatch,
     ticket::StreamTicket,

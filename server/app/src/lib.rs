@@ -10,6 +10,7 @@ mod approvals;
 mod audit;
 mod challenges;
 mod changes;
+mod client_documents;
 mod commands;
 mod commits;
 mod context;
@@ -66,13 +67,14 @@ use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use access::{
-    Access, BrowserSession, Key, KeyTerms, Me, RightsWatch, SIGN_IN_CODE_FOR, SignedInBrowser,
-    StreamTicket, User,
+    Access, BrowserSession, Grant, GrantedKey, Key, KeyTerms, Me, RightsWatch, SIGN_IN_CODE_FOR,
+    ShownCode, SignedInBrowser, StreamTicket, User,
 };
 pub use allowance::{Rate, UserLimits};
 pub use approvals::{Approvals, GivenAnswer};
 pub use audit::{Audit, AuditQuery};
 pub use changes::{ChangeHint, Changes, Watch};
+pub use client_documents::ClientDocuments;
 pub use commands::{Command, CommandDone, CommandLine, Commands, Shown};
 pub use context::OpContext;
 pub use database_clock::DatabaseClock;
@@ -181,6 +183,8 @@ pub struct App {
     pub status: Status,
     /// The audit log.
     pub audit: Audit,
+    /// Documents by which programs say who they are.
+    pub client_documents: ClientDocuments,
     /// Requests that are sent again.
     pub requests: Requests,
     /// The enrolment and authentication of runners.
@@ -294,6 +298,7 @@ impl App {
             status: Status::of(&parts, &gate, &commands.models, &standing),
             commands,
             audit: Audit::of(&parts, &gate),
+            client_documents: ClientDocuments::of(parts.web.clone()),
             requests: Requests::of(&parts, &gate),
             store: parts.store.clone(),
             gauges: Gauges::new(&parts, &links, &standing),

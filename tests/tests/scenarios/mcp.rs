@@ -1,6 +1,7 @@
 //! `/mcp`: other agents use the fleet by the Model Context Protocol.
 
 mod client;
+mod oauth;
 mod sdks;
 
 use serde_json::{Value, json};

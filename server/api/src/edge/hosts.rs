@@ -117,6 +117,13 @@ fn asked(uri: &Uri, headers: &HeaderMap) -> Vec<Authority> {
     uri.authority().cloned().into_iter().chain(hosts).collect()
 }
 
+/// The host and port of a request that [`hosts`] has passed on, as the client wrote them.
+pub(crate) fn asked_host(uri: &Uri, headers: &HeaderMap) -> Option<String> {
+    asked(uri, headers)
+        .first()
+        .map(|host| host.as_str().to_owned())
+}
+
 /// True if the request was made on the server's own machine, as its host says.
 pub(crate) fn is_on_loopback(uri: &Uri, headers: &HeaderMap) -> bool {
     let asked = asked(uri, headers);

@@ -40,7 +40,7 @@ pub(crate) fn document(title: &str, body: &str) -> String {
 }
 
 /// Text that stays text in HTML, in and out of attributes.
-pub(super) struct Escaped<T>(pub(super) T);
+pub(crate) struct Escaped<T>(pub(crate) T);
 
 impl<T: Display> Display for Escaped<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
