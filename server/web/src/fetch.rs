@@ -213,7 +213,7 @@ fn unreached(url: &Url, error: &reqwest::Error) -> WebError {
 }
 
 /// True if the address of the host is not allowed.
-fn is_refused(error: &reqwest::Error) -> bool {
+pub(crate) fn is_refused(error: &reqwest::Error) -> bool {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {
         if error.is::<NotAllowed>() {

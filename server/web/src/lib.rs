@@ -4,6 +4,7 @@
 //! (`reach`). This crate knows no tenants, sessions or tools, and logs no address beyond its host.
 
 mod body;
+mod checked;
 mod error;
 mod fetch;
 mod http;
@@ -15,6 +16,7 @@ mod testing;
 mod text;
 
 pub use self::{
+    checked::CheckedClient,
     error::{WebError, WebOptionsError},
     fetch::FetchOptions,
     search::{
@@ -52,6 +54,7 @@ pub struct Page {
 pub struct Web {
     fetcher: Option<Fetcher>,
     searcher: Option<Searcher>,
+    client: CheckedClient,
 }
 
 impl Web {
@@ -60,10 +63,17 @@ impl Web {
     /// # Errors
     /// Fails if the options name no usable provider, or the HTTP client cannot be set up.
     pub fn new(options: WebOptions) -> Result<Self, WebOptionsError> {
+        let allow = options.fetch.as_ref().map(|fetch| fetch.allow.clone());
         Ok(Self {
+            client: CheckedClient::new(allow.unwrap_or_default())?,
             fetcher: options.fetch.map(Fetcher::new).transpose()?,
             searcher: options.search.map(Searcher::new).transpose()?,
         })
+    }
+
+    /// A client for servers that people name, in the networks that pages may come from.
+    pub fn client(&self) -> &CheckedClient {
+        &self.client
     }
 
     /// True if pages are offered.
