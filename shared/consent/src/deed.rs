@@ -16,7 +16,7 @@ pub enum Deed<'a> {
     Write(&'a str),
     /// A request to a URL.
     Fetch(&'a str),
-    /// Any other tool, by its name: `web_search`.
+    /// Any other tool, by its name: `web_search`, `mcp__github__create_issue`.
     Tool(&'a str),
 }
 

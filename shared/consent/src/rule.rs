@@ -9,6 +9,7 @@
 //! | `Read(**/.env)`, `Write(src/**)` | paths relative to the sandbox's root; `Edit` and `Patch` mean `Write` |
 //! | `WebFetch(domain:docs.rs)` | the host and its subdomains |
 //! | `Tool(web_search)` | a tool by its name |
+//! | `mcp__github`, `mcp__github__create_issue` | all tools of a tool server, or one of them |
 
 pub(crate) mod pattern;
 pub(crate) mod place;
@@ -38,6 +39,8 @@ pub(crate) enum RuleSubject {
     Write(PathPattern),
     Fetch(Option<HostPattern>),
     Tool(Option<String>),
+    /// The tools of a tool server: all, or one of this name.
+    Server(String),
 }
 
 /// A text that is no rule.
@@ -50,7 +53,7 @@ pub enum InvalidRule {
     #[error("the rule has a control character; write it on one line")]
     Control,
     /// Its first word is unknown.
-    #[error("no rule is called {0:?}; use Shell, Read, Write, WebFetch or Tool")]
+    #[error("no rule is called {0:?}; use Shell, Read, Write, WebFetch, Tool or mcp__SERVER")]
     Name(String),
     /// It has no closing bracket, or text after it.
     #[error("the rule does not end with its bracket; write it like Shell(cargo test *)")]
@@ -122,6 +125,15 @@ impl Rule {
                     RuleSubject::Tool(tool),
                 )
             }
+            server if inner.is_none() && is_server(server) => {
+                // As Claude Code writes all of them.
+                let server = server.strip_suffix("__*").unwrap_or(server);
+                let subject = RuleSubject::Server(server.to_owned());
+                return Ok(Self {
+                    text: server.to_owned(),
+                    subject,
+                });
+            }
             other => return Err(InvalidRule::Name(other.to_owned())),
         };
         let text = match inner.as_str() {
@@ -130,6 +142,26 @@ impl Rule {
         };
         Ok(Self { text, subject })
     }
+}
+
+/// The beginning of the names of tools of tool servers.
+pub(crate) const SERVER_PREFIX: &str = "mcp__";
+
+/// True for `mcp__SERVER`, `mcp__SERVER__TOOL` and `mcp__SERVER__*`.
+fn is_server(name: &str) -> bool {
+    let Some(rest) = name.strip_prefix(SERVER_PREFIX) else {
+        return false;
+    };
+    let rest = rest.strip_suffix("__*").unwrap_or(rest);
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    !rest.is_empty() && !rest.starts_with('_') && rest.bytes().all(is_letter)
+}
+
+/// True if the rule `mcp__…` holds for the tool of this name. No name of a server has `__`, or `_` at an end.
+pub(crate) fn holds_for_server(rule: &str, tool: &str) -> bool {
+    let is_whole = !rule[SERVER_PREFIX.len()..].contains("__");
+    let below = tool.strip_prefix(rule);
+    tool == rule || is_whole && below.is_some_and(|below| below.starts_with("__"))
 }
 
 impl Rule {

@@ -77,9 +77,11 @@ pub fn read_servers(
 }
 
 fn server(name: &str, written: Value) -> Result<ToolServerTransport, Invalid> {
-    if !is_name(name, "-_", MAX_NAME) || name.contains("__") {
+    // The names of its tools are `mcp__NAME__TOOL`, and each rule must mean one server.
+    let is_ambiguous = name.contains("__") || name.starts_with('_') || name.ends_with('_');
+    if !is_name(name, "-_", MAX_NAME) || is_ambiguous {
         return Err(Invalid::new(
-            "its name may have letters, digits, '-' and '_', at most 32",
+            "its name may have letters, digits, '-' and single '_' between them, at most 32",
         ));
     }
     let words: Words = serde_json::from_value(written)
@@ -158,11 +160,11 @@ mod tests {
     #[test]
     fn a_server_that_cannot_be_used_is_named_and_the_others_count() {
         let (servers, unread) = read(
-            r#"{"mcpServers": {"a__b": {"command": "x"}, "old": {"type": "sse", "url": "https://x"}, "none": {},
+            r#"{"mcpServers": {"a__b": {"command": "x"}, "a_": {"command": "x"}, "old": {"type": "sse", "url": "https://x"}, "none": {},
                 "bad": {"command": "x", "env": {"A=B": "c"}}, "both": {"command": "x", "url": "y"}, "ok": {"command": "x"}}}"#,
         )
         .unwrap();
-        assert_eq!((servers.len(), unread.len()), (1, 5));
+        assert_eq!((servers.len(), unread.len()), (1, 6));
         assert!(read("1").is_err());
     }
 }

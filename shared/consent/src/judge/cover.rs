@@ -8,7 +8,7 @@ use crate::{
     command::{Script, Segment, word::Word},
     risk::{Assessment, Reason, paths, programs::writes_its_files},
     rule::{
-        Rule, RuleSubject,
+        Rule, RuleSubject, SERVER_PREFIX, holds_for_server,
         pattern::{Fit, Pattern},
         place::PathPattern,
     },
@@ -39,6 +39,7 @@ pub(super) fn fit(rule: &Rule, view: &AssessedDeed) -> Fit {
         (RuleSubject::Tool(name), Deed::Tool(tool)) => {
             yes(name.as_ref().is_none_or(|name| name == tool))
         }
+        (RuleSubject::Server(name), Deed::Tool(tool)) => yes(holds_for_server(name, tool)),
         (subject, _) => {
             let segments = view
                 .commands
@@ -149,8 +150,11 @@ pub(super) fn covering<R>(
         (RuleSubject::Fetch(None), Deed::Fetch(_)) => true,
         (RuleSubject::Fetch(Some(host)), Deed::Fetch(url)) => host.holds(url) == Some(true),
         (RuleSubject::Tool(name), Deed::Tool(tool)) => {
-            name.as_ref().is_none_or(|name| name == tool)
+            // Who allows Gantry's own tools has not thought of servers of strangers.
+            let is_own = !tool.starts_with(SERVER_PREFIX);
+            name.as_ref().map_or(is_own, |name| name == tool)
         }
+        (RuleSubject::Server(name), Deed::Tool(tool)) => holds_for_server(name, tool),
         _ => false,
     })
 }

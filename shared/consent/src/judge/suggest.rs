@@ -8,7 +8,7 @@ use crate::{
     Deed,
     command::{Segment, is_shell, word::Word, wrapper},
     risk::{code_in_words, programs::has_subs},
-    rule::{Rule, place},
+    rule::{Rule, SERVER_PREFIX, place},
 };
 
 /// Programs whose first word does not bound what they do.
@@ -27,6 +27,7 @@ pub(super) fn rule(view: &AssessedDeed) -> Option<Rule> {
         Deed::Fetch(url) => {
             place::host(url).and_then(|host| format!("WebFetch(domain:{host})").parse().ok())
         }
+        Deed::Tool(name) if name.starts_with(SERVER_PREFIX) => name.parse().ok(),
         Deed::Tool(name) => format!("Tool({name})").parse().ok(),
         Deed::Read(_) | Deed::Search(_) => None,
     }

@@ -6,6 +6,7 @@ use crate::{
     Deed,
     command::{self, Script, word::Word},
     risk::{self, Assessment, paths},
+    rule::SERVER_PREFIX,
 };
 
 /// A deed that was looked at.
@@ -87,6 +88,9 @@ impl<'a> AssessedDeed<'a> {
             }
             Deed::Write(_) => simple(Risk::Medium, "changes a file"),
             Deed::Fetch(_) => simple(Risk::Medium, "sends an address out"),
+            Deed::Tool(name) if name.starts_with(SERVER_PREFIX) => {
+                simple(Risk::Medium, "has effects that only its tool server knows")
+            }
             Deed::Tool(_) => simple(Risk::Medium, "has effects that only the tool knows"),
         }
     }

@@ -202,6 +202,53 @@ fn a_suggestion_is_as_wide_as_a_person_means_it() {
 }
 
 #[test]
+fn a_tool_of_a_server_has_the_rules_of_claude_code() {
+    let deed = Deed::Tool("mcp__github__create_issue");
+    for (mode, decision) in [
+        (Mode::Plan, Decision::Deny),
+        (Mode::Ask, Decision::Ask),
+        (Mode::Auto, Decision::Ask),
+        (Mode::Full, Decision::Allow),
+    ] {
+        assert_eq!(decided(&deed, mode, &[]), decision, "{mode:?}");
+    }
+    for (rule, holds) in [
+        ("mcp__github__create_issue", true),
+        ("mcp__github", true),
+        ("mcp__github__*", true),
+        ("Tool(mcp__github__create_issue)", true),
+        ("mcp__git", false),
+        ("mcp__github__create", false),
+        ("mcp__github__create_issue_x", false),
+    ] {
+        let (allowed, denied) = match holds {
+            true => (Decision::Allow, Decision::Deny),
+            false => (Decision::Ask, Decision::Allow),
+        };
+        let allow = [(Decision::Allow, rule)];
+        assert_eq!(decided(&deed, Mode::Auto, &allow), allowed, "{rule}");
+        let deny = [(Decision::Deny, rule)];
+        assert_eq!(decided(&deed, Mode::Full, &deny), denied, "{rule}");
+    }
+    // Who allows Gantry's own tools has not thought of servers; who denies all tools has.
+    assert_eq!(
+        decided(&deed, Mode::Auto, &[(Decision::Allow, "Tool")]),
+        Decision::Ask
+    );
+    assert_eq!(
+        decided(&deed, Mode::Full, &[(Decision::Deny, "Tool")]),
+        Decision::Deny
+    );
+    assert_eq!(
+        suggested(&deed).as_deref(),
+        Some("mcp__github__create_issue")
+    );
+    for text in ["mcp__", "mcp____x", "mcp__a b", "mcp__a(b)"] {
+        assert!(text.parse::<Rule>().is_err(), "{text}");
+    }
+}
+
+#[test]
 fn no_rule_is_suggested_where_a_rule_asked() {
     let rules = [ruled(Decision::Ask, "Shell(cargo test *)")];
     let verdict = verdict(&Deed::Shell("cargo test"), Mode::Ask, &rules);
