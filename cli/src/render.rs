@@ -11,7 +11,8 @@ use shared_client::Followed;
 use shared_types::{
     Event, SessionEvent, TurnId,
     event::{
-        CompactedBecause, FindingCategory, Finish, Parts, Place, TodoItem, TodoState, TurnOutcome,
+        CompactedBecause, FindingCategory, Finish, OfferedServer, Parts, Place, TodoItem,
+        TodoState, TurnOutcome,
     },
     limits::HOOK_ORDINALS,
 };
@@ -277,6 +278,10 @@ impl Renderer {
                     self.note(&clean_line(&words, MAX_NOTE));
                 }
             }
+            Event::ToolsOffered { servers, .. } => {
+                let words = servers.iter().flat_map(OfferedServer::words);
+                words.for_each(|text| self.note(&clean_line(&text, MAX_NOTE)));
+            }
             // The look at the place of a turn is not shown as a call.
             Event::CallPlaced {
                 step: 0, operation, ordinal: 0, ..
@@ -365,7 +370,8 @@ impl Renderer {
             // The call that did it is shown.
             Event::ContextEdited { .. } => {}
             // That is between the operator and the model.
-            Event::PromptChanged { .. } => {}
+            // The call that asks a tool server is shown.
+            Event::PromptChanged { .. } | Event::CallSent { .. } => {}
             Event::TodoChanged { items, found, .. } => {
                 self.todo.clone_from(items);
                 todo(items, *found).iter().for_each(|text| self.note(text));

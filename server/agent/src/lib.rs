@@ -4,7 +4,7 @@
 //! what comes next, do it, record it, again. The decision is a pure function of the log, so
 //! going on after a crash is the same loop as going on after a step: there is no special path.
 //!
-//! The engine speaks to the world through narrow ports (session log, sandbox, live sink, model, web). It
+//! The engine speaks to the world through narrow ports (session log, sandbox, live sink, model, web, tool servers). It
 //! names no database, no HTTP, no wire format, no vendor and no tenant.
 //!
 //! A session has its home here: its log (`log`), the workers that claim and carry its turns (`turn`), the turns that
@@ -24,6 +24,7 @@ mod models;
 mod prompt;
 mod rewind;
 mod roles;
+mod servers;
 mod session;
 pub mod tools;
 mod transcript;
@@ -40,10 +41,13 @@ pub use rewind::{
     Before, EarlierMessage, FileChange, NotKnown, TouchedFile, messages, touched_since,
 };
 pub use server_llm::{Piece, Voice};
+pub use servers::{
+    ListedTools, NoToolServers, ServerCall, ServerContent, ServerFailure, ServerPlace, ToolServers,
+};
 pub use session::{Live, LiveSink, LogError, SessionLog, SessionPorts};
 pub use tools::{AgentTools, BuiltIn, PersonTools, Tool, ToolSet, ToolSource, WebTools};
 pub use transcript::{Placed, Task, tasks};
-pub use turn::{Bench, SessionModels, TurnError, TurnSandboxes, TurnWork, Turns};
+pub use turn::{Bench, SessionModels, SessionServers, TurnError, TurnSandboxes, TurnWork, Turns};
 pub use wait::WaitingCall;
 pub use web::{Web, WebPage, WebResult};
 

@@ -16,7 +16,7 @@ use shared_types::{
     event::{Layer, TodoItem},
 };
 
-use crate::models::ModelSource;
+use crate::{models::ModelSource, servers::ToolServers};
 
 /// The ports of one session.
 #[derive(Clone)]
@@ -27,6 +27,8 @@ pub struct SessionPorts {
     pub models: Arc<dyn ModelSource>,
     /// The sandbox of the session's tools.
     pub sandbox: Arc<dyn Sandbox>,
+    /// The tool servers of the session.
+    pub servers: Arc<dyn ToolServers>,
     /// The watchers of the turn.
     pub live: Arc<dyn LiveSink>,
     /// Stands for the tenant where operation ids are derived.

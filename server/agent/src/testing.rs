@@ -35,7 +35,8 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     AgentTools, BuiltIn, Carried, Claim, Engine, EngineLimits, Live, LiveSink, LogError,
-    ModelSource, PersonTools, SessionLog, SessionPorts, ToolSet, ToolSource, TurnError, Web,
+    ModelSource, NoToolServers, PersonTools, SessionLog, SessionPorts, ToolServers, ToolSet,
+    ToolSource, TurnError, Web,
     WebPage, WebResult, WebTools, prompt, transcript::Transcript,
 };
 
@@ -68,6 +69,7 @@ pub(crate) struct World {
     /// The tools beside the usual ones.
     pub(crate) more_tools: Option<Arc<dyn ToolSource>>,
     pub(crate) live: Arc<Recorder>,
+    pub(crate) servers: Arc<dyn ToolServers>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) limits: EngineLimits,
     /// The waits of the turn's calls before this claim.
@@ -101,6 +103,7 @@ impl World {
             web: Arc::default(),
             more_tools: None,
             live: Arc::default(),
+            servers: Arc::new(NoToolServers),
             clock: Arc::new(ManualClock::at(START)),
             limits: EngineLimits {
                 parks_after: NEVER,
@@ -141,6 +144,7 @@ impl World {
                     .collect(),
             )),
             sandbox: self.sandbox.clone(),
+            servers: self.servers.clone(),
             live: self.live.clone(),
             scope: OperationScope::of(TenantId::from_u128(1)),
             session: SessionId::from_u128(2),

@@ -18,6 +18,7 @@ mod limits;
 mod project;
 mod recalled;
 mod resumed;
+mod servers;
 mod steers;
 mod surveyed;
 mod waiting;

@@ -21,6 +21,7 @@ mod plugin;
 mod read;
 mod recall;
 mod search;
+mod server;
 mod shell;
 mod skill;
 mod tasks;
@@ -62,6 +63,8 @@ pub(crate) use recall::{excerpt_of, is_excerpt};
 pub(crate) use search::SEARCH_TOOLS;
 pub(crate) use search::{ACTIVE_STEPS, called, found as found_tools};
 pub use search::{SearchTools, UseTool};
+pub use server::ServerAsk;
+use server::ServerTool;
 pub use shell::ShellTool;
 pub(crate) use skill::{SKILL, rendered as skill_rendered};
 pub use skill::{SkillAsk, SkillTool};
@@ -164,6 +167,8 @@ pub enum Ask {
     Agent(AgentAsk),
     /// The tools that fit these words.
     FindTools(String),
+    /// Something of a tool server.
+    Server(ServerAsk),
 }
 
 /// A request that is ready to be sent.
@@ -210,6 +215,11 @@ pub struct Ended<'a> {
     pub file: &'a WholeFile,
     /// The time that it was given.
     pub run_for: Duration,
+}
+
+/// True for the name of a tool of a tool server.
+pub(crate) fn is_server_tool(name: &str) -> bool {
+    name.starts_with(server::PREFIX)
 }
 
 /// The text for the model of a call that was cancelled in time.
@@ -376,6 +386,9 @@ impl ToolSet {
             for tool in PluginCallTool::all(plugin, directory) {
                 add(Arc::new(tool));
             }
+        }
+        for tool in ServerTool::all(&log.offered) {
+            add(tool);
         }
         let role = transcript.brief().map(|brief| &brief.role);
         all.in_role(role).searched()

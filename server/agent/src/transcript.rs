@@ -15,8 +15,8 @@ use shared_types::{
     Timestamp, TurnId,
     event::{
         Answer, Awaited, CallOutcome, Choice, Extensions, FileSeen, Finish, HookDecision, HookEnd,
-        HookEvent, InstructionFile, Origin, Parts, Place, Role, StopReason, Terms, TodoItem,
-        ToolCall, TurnLimit, TurnOutcome, TurnSettings,
+        HookEvent, InstructionFile, OfferedServer, Origin, Parts, Place, Role, StopReason, Terms,
+        TodoItem, ToolCall, TurnLimit, TurnOutcome, TurnSettings,
     },
 };
 
@@ -112,6 +112,8 @@ struct Shared {
     extensions: Arc<Extensions>,
     /// How often a hook failed in a row, by its file, event and action.
     hook_failures: HashMap<(String, HookEvent, String), u32>,
+    /// The tools of tool servers that were offered last.
+    offered: Arc<[OfferedServer]>,
     /// The operator's text with which the system prompt begins.
     base: Option<Arc<str>>,
     /// The to-do list.
@@ -228,6 +230,8 @@ pub(crate) struct TurnLog {
     pub(crate) extensions: Arc<Extensions>,
     /// The ends of its hooks.
     pub(crate) hooks: Vec<HookEnd>,
+    /// The tools of tool servers that the model is offered in it.
+    pub(crate) offered: Arc<[OfferedServer]>,
     /// The state before it, to go back to.
     before: Before,
     /// The messages that joined it while it worked.
@@ -280,6 +284,8 @@ pub(crate) struct Call {
     pub(crate) placed: Option<Placed>,
     /// The agent that works for it.
     pub(crate) agent: Option<AgentCall>,
+    /// The time at which it was sent to a tool server: from then on it may have happened.
+    pub(crate) requested: Option<Timestamp>,
     pub(crate) result: Option<CallResult>,
     /// The end of its operation, in words, where that came after the result.
     pub(crate) settled: Option<String>,
@@ -434,6 +440,15 @@ impl Transcript {
                     turn.hooks.push((**end).clone());
                 }
             }
+            Event::ToolsOffered { turn, servers } => {
+                // The tools stand before the conversation.
+                self.shared.prefix += 1;
+                self.shared.offered = servers.as_slice().into();
+                let mut turns = self.turns.iter_mut().rev();
+                if let Some(turn) = turns.find(|known| known.id == *turn) {
+                    turn.offered = self.shared.offered.clone();
+                }
+            }
             Event::TodoChanged {
                 turn, items, found, ..
             } => {
@@ -552,6 +567,7 @@ impl Transcript {
         if let Event::TurnClaimed { .. } = event {
             turn.before.begins(&self.shared);
             turn.extensions = self.shared.extensions.clone();
+            turn.offered = self.shared.offered.clone();
         }
         let steps = turn.steps.len();
         if let Some(task) = turn.apply(event, at) {
@@ -931,6 +947,7 @@ impl TurnLog {
             is_surveyed: false,
             extensions: Arc::default(),
             hooks: Vec::new(),
+            offered: Arc::default(),
             before: Before::default(),
             steers: Vec::new(),
             steps: Vec::new(),
@@ -1202,6 +1219,11 @@ impl TurnLog {
                     });
                 }
             }
+            Event::CallSent { step, ordinal, .. } => {
+                if let Some(call) = self.call_mut(*step, *ordinal) {
+                    call.requested.get_or_insert(at);
+                }
+            }
             Event::CallEnded {
                 step,
                 ordinal,
@@ -1338,6 +1360,7 @@ impl Call {
             approval: None,
             placed: None,
             agent: None,
+            requested: None,
             result: None,
             settled: None,
             sent: SentAs::Whole,

@@ -32,6 +32,7 @@ mod permits;
 mod project;
 mod recall;
 mod seen;
+mod server;
 pub(crate) mod show;
 mod site;
 mod speech;
@@ -57,7 +58,7 @@ use crate::{
     wait::WaitingCall,
 };
 pub(crate) use abandon::abandon;
-pub use bench::{Bench, SessionModels, TurnSandboxes};
+pub use bench::{Bench, SessionModels, SessionServers, TurnSandboxes};
 pub use dispatcher::Turns;
 pub(crate) use dispatcher::{RETRY_AFTER, START_PAGE};
 use next::{Next, next};

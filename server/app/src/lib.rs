@@ -50,6 +50,7 @@ mod shielded;
 mod status;
 #[cfg(test)]
 mod testing;
+mod tool_servers;
 mod turns;
 mod usage;
 pub mod vault;
@@ -143,6 +144,7 @@ use crate::{
     ready::DISK_KEPT_FREE,
     refusals::Refusals,
     replicas::{Replicas, Standing},
+    tool_servers::ToolServerPool,
     vault::{HeldKeys, Vault},
 };
 
@@ -230,8 +232,9 @@ impl App {
         let offered = Offered::new(&parts, &links);
         let settings = Settings::of(&parts, &gate, &offered);
         let started = Started::now(parts.clock.now());
+        let servers = ToolServerPool::new(parts.store.clone(), parts.web.clone());
         let turns = turns::start(
-            &parts, started, &links, &commits, &settings, &offered, &tasks,
+            &parts, started, &links, &commits, &settings, &offered, &servers, &tasks,
         );
         let approvals = Approvals::of(&parts, &gate, &turns);
         let access = Access::of(&parts, &gate, &allowance, &commits.rights);
@@ -242,6 +245,7 @@ impl App {
         let operations = Operations::resumed(
             &parts, &gate, &links, started, &sessions, &allowance, &tasks,
         );
+        servers.start(&operations, &tasks, parts.stop.clone());
         let people = People::start(
             &parts,
             &gate,

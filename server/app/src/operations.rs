@@ -8,6 +8,7 @@ mod alone;
 mod asked;
 mod calls;
 mod output;
+mod program;
 mod resume;
 mod view;
 
@@ -32,6 +33,7 @@ use shared_types::{
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+pub(crate) use self::program::{Program, ProgramEvents, StartProgram};
 use self::{
     alone::{Alone, Closing, StartedOperations},
     asked::{CallerRequest, is_key, parsed, request},

@@ -22,6 +22,7 @@ use crate::{
     isolation::IsolationPolicy,
     models::Offered,
     settings::Settings,
+    tool_servers::ToolServerPool,
     web::TurnWeb,
 };
 
@@ -58,6 +59,7 @@ pub(crate) fn start(
     commits: &Commits,
     settings: &Settings,
     offered: &Offered,
+    servers: &ToolServerPool,
     tasks: &TaskTracker,
 ) -> Turns {
     let limits = EngineLimits {
@@ -83,6 +85,7 @@ pub(crate) fn start(
         .with_rules(parts.rules.clone()),
         turns: parts.ports().turns(),
         models: Arc::new(offered.clone()),
+        servers: Arc::new(servers.clone()),
         sandboxes: Arc::new(RoutedSandboxes {
             store: parts.store.clone(),
             ports: parts.ports(),

@@ -431,6 +431,8 @@ async fn take_effect(
         | Event::ResultsLeftOut { .. }
         | Event::PromptChanged { .. }
         | Event::ExtensionsFound { .. }
+        | Event::ToolsOffered { .. }
+        | Event::CallSent { .. }
         | Event::ResultsMasked { .. }
         | Event::ContextEdited { .. }
         | Event::ContextCompacted { .. } => {

@@ -11,6 +11,7 @@ mod approval;
 mod earlier;
 mod extension;
 mod finding;
+mod offered;
 mod part;
 mod terms;
 
@@ -26,6 +27,7 @@ pub use extension::{
     Provenance, Role, Skill, ToolServer, ToolServerTransport,
 };
 pub use finding::{Finding, FindingCategory};
+pub use offered::{OfferedServer, OfferedTool};
 pub use part::{Origin, Part, Parts};
 pub use terms::Terms;
 
@@ -310,6 +312,14 @@ pub enum Event {
         /// Its end.
         end: Box<HookEnd>,
     },
+    /// From here on the model is offered these tools of tool servers, and no others.
+    #[serde(rename = "tools.offered")]
+    ToolsOffered {
+        /// The turn.
+        turn: TurnId,
+        /// The servers.
+        servers: Vec<OfferedServer>,
+    },
     /// People are asked before a call goes on; the call waits for the answer.
     #[serde(rename = "approval.asked")]
     ApprovalAsked {
@@ -363,6 +373,20 @@ pub enum Event {
         operation: OperationId,
         /// The place where it runs.
         place: Place,
+    },
+    /// A call is sent to a tool server; committed before it leaves. It is never sent again.
+    #[serde(rename = "call.sent")]
+    CallSent {
+        /// The turn.
+        turn: TurnId,
+        /// The model call, from 1.
+        step: u32,
+        /// The place of the call in the answer, from 0.
+        ordinal: u32,
+        /// The tool server.
+        server: String,
+        /// The tool, by the server's name of it.
+        tool: String,
     },
     /// A tool call ended.
     #[serde(rename = "call.ended")]
@@ -638,7 +662,7 @@ impl Event {
     /// its fields changes its meaning. It also does so when a field gets a value that a reader of this version
     /// does not know, such as a new outcome. The other kinds keep theirs, so that an older reader goes on reading
     /// them. A new kind or a new optional field needs no new version.
-    pub const KINDS: [(&'static str, u32); 27] = [
+    pub const KINDS: [(&'static str, u32); 29] = [
         ("session.created", 1),
         ("input.accepted", 3),
         ("input.steered", 1),
@@ -649,9 +673,11 @@ impl Event {
         ("place.surveyed", 1),
         ("extensions.found", 1),
         ("hook.ended", 1),
+        ("tools.offered", 1),
         ("approval.asked", 1),
         ("approval.answered", 1),
         ("call.placed", 1),
+        ("call.sent", 1),
         ("call.ended", 2),
         ("todo.changed", 1),
         ("results.left_out", 1),
@@ -693,9 +719,11 @@ impl Event {
             Self::PlaceSurveyed { .. } => "place.surveyed",
             Self::ExtensionsFound { .. } => "extensions.found",
             Self::HookEnded { .. } => "hook.ended",
+            Self::ToolsOffered { .. } => "tools.offered",
             Self::ApprovalAsked { .. } => "approval.asked",
             Self::ApprovalAnswered { .. } => "approval.answered",
             Self::CallPlaced { .. } => "call.placed",
+            Self::CallSent { .. } => "call.sent",
             Self::CallEnded { .. } => "call.ended",
             Self::TodoChanged { .. } => "todo.changed",
             Self::ResultsLeftOut { .. } => "results.left_out",
@@ -730,9 +758,11 @@ impl Event {
             | Self::PlaceSurveyed { turn, .. }
             | Self::ExtensionsFound { turn, .. }
             | Self::HookEnded { turn, .. }
+            | Self::ToolsOffered { turn, .. }
             | Self::ApprovalAsked { turn, .. }
             | Self::ApprovalAnswered { turn, .. }
             | Self::CallPlaced { turn, .. }
+            | Self::CallSent { turn, .. }
             | Self::CallEnded { turn, .. }
             | Self::TodoChanged { turn, .. }
             | Self::ResultsLeftOut { turn, .. }

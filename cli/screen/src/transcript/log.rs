@@ -2,7 +2,7 @@
 
 use shared_types::{
     Event, OperationId, TurnId, UserId,
-    event::{CompactedBecause, Finish, Part, Parts, TurnOutcome},
+    event::{CompactedBecause, Finish, OfferedServer, Part, Parts, TurnOutcome},
     human::tokens,
     limits::HOOK_ORDINALS,
 };
@@ -67,6 +67,11 @@ impl Transcript {
                     self.add_note(Some(*turn), safe::line(&words));
                 }
             }
+            Event::ToolsOffered { turn, servers } => {
+                for words in servers.iter().flat_map(OfferedServer::words) {
+                    self.add_note(Some(*turn), safe::line(&words));
+                }
+            }
             Event::ApprovalAsked { .. } => self.asked(event),
             Event::ApprovalAnswered { .. } => self.approved(event),
             Event::CallPlaced { .. } => self.placed(event),
@@ -112,8 +117,8 @@ impl Transcript {
                 outcome,
                 reason,
             } => self.ended(*turn, *outcome, reason.as_deref()),
-            // The message of that turn is shown, and so is the call that edited the context.
-            Event::SteersTaken { .. } | Event::ContextEdited { .. } => {}
+            // The message of that turn is shown, and so are the calls that edited the context or asked a tool server.
+            Event::SteersTaken { .. } | Event::ContextEdited { .. } | Event::CallSent { .. } => {}
             Event::PromptChanged { .. }
             | Event::ResultsLeftOut { .. }
             | Event::ResultsMasked { .. }

@@ -16,7 +16,7 @@ pub(crate) enum OwnedDeed {
     Search(String),
     Write(String),
     Fetch(String),
-    Tool(&'static str),
+    Tool(String),
 }
 
 impl OwnedDeed {
@@ -26,7 +26,8 @@ impl OwnedDeed {
         match ask {
             Ask::Operation(prepared) => Some(Self::of_request(&prepared.request, directory)),
             Ask::Web(WebAsk::Fetch { url }) => Some(Self::Fetch(url.clone())),
-            Ask::Web(WebAsk::Search { .. }) => Some(Self::Tool("web_search")),
+            Ask::Web(WebAsk::Search { .. }) => Some(Self::Tool("web_search".to_owned())),
+            Ask::Server(ask) => Some(Self::Tool(ask.name.clone())),
             // A question to people has an answer of theirs.
             Ask::Person(_)
             // What an agent does passes its own gate, in no higher mode.

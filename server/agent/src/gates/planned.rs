@@ -2,12 +2,18 @@
 
 use shared_consent::Verdict;
 use shared_sandbox::{Command, Edit, Exec, Request, path_from_root};
-use shared_types::event::{Place, PlannedCall, PlannedPath};
+use shared_types::{
+    clean::{clean, clean_line},
+    event::{Place, PlannedCall, PlannedPath},
+};
 
-use crate::tools::{Ask, WebAsk};
+use crate::tools::{Ask, ServerAsk, WebAsk};
 
 /// Longest text of a question, in bytes.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
+
+/// Longest name of a server's tool, in characters.
+const MAX_TOOL_LETTERS: usize = 128;
 
 /// Most reasons of a risk that are shown.
 const MAX_REASONS: usize = 8;
@@ -65,6 +71,7 @@ impl Shown {
             },
             Ask::Web(WebAsk::Fetch { url }) => Self::text(url.clone()),
             Ask::Web(WebAsk::Search { query, .. }) => Self::text(query.clone()),
+            Ask::Server(ask) => Self::text(of_server(ask)),
             _ => Self::default(),
         }
     }
@@ -106,6 +113,23 @@ impl Shown {
             })
         }
     }
+}
+
+/// A call of a tool server: what it asks, and the server's word on what that does, which may be false.
+fn of_server(ask: &ServerAsk) -> String {
+    let word = match (ask.read_only, ask.destructive) {
+        (true, _) => "The server says that this only reads.\n",
+        (false, Some(true)) => "The server says that this may destroy something.\n",
+        (false, Some(false)) => "The server says that this destroys nothing.\n",
+        (false, None) => "",
+    };
+    let arguments = serde_json::to_string_pretty(&ask.arguments).unwrap_or_default();
+    let tool = clean_line(&ask.tool, MAX_TOOL_LETTERS);
+    format!(
+        "tool server {}, tool {tool}\n{word}{}",
+        ask.server,
+        clean(&arguments)
+    )
 }
 
 /// True if a terminal would not show all of it.

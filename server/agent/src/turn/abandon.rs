@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use shared_types::{
-    Epoch, Event, OperationId, TurnId,
+    Epoch, Event, OperationId, Timestamp, TurnId,
     event::{CallOutcome, Parts, TurnOutcome},
 };
 use tokio::time::timeout;
 
-use super::{TurnError, told::not_run};
+use super::{TurnError, server, told::not_run};
 use crate::{
     session::SessionPorts,
     tools::Rendered,
@@ -67,6 +67,8 @@ struct Pending<'a> {
     placed: Option<&'a Placed>,
     /// The agent that it waits for.
     agent: Option<&'a AgentCall>,
+    /// The time at which it was sent to a tool server.
+    requested: Option<Timestamp>,
 }
 
 fn pending(turn: &TurnLog) -> Vec<Pending<'_>> {
@@ -79,6 +81,7 @@ fn pending(turn: &TurnLog) -> Vec<Pending<'_>> {
                     ordinal,
                     placed: call.placed.as_ref(),
                     agent: call.agent.as_ref().filter(|agent| !agent.background),
+                    requested: call.requested,
                 });
             }
         }
@@ -93,6 +96,7 @@ impl Pending<'_> {
 
     fn ended(&self, turn: TurnId) -> Event {
         let told = match self.placed {
+            None if let Some(at) = self.requested => server::was_sent(at),
             Some(placed) => Rendered::new(
                 CallOutcome::Unknown,
                 format!(

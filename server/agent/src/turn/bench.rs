@@ -17,6 +17,7 @@ use crate::{
     feed::LiveHub,
     log::{Counted, LogCache, SessionSink, StoredLog, TurnSpans},
     models::ModelSource,
+    servers::ToolServers,
     session::SessionPorts,
 };
 
@@ -24,6 +25,12 @@ use crate::{
 pub trait TurnSandboxes: Send + Sync {
     /// The sandbox of this turn.
     fn of(&self, session: SessionKey, turn: TurnId) -> Arc<dyn Sandbox>;
+}
+
+/// Finds the tool servers of a session.
+pub trait SessionServers: Send + Sync {
+    /// The tool servers that this session may use.
+    fn of(&self, session: SessionKey) -> Arc<dyn ToolServers>;
 }
 
 /// Finds the models of a session.
@@ -40,6 +47,8 @@ pub struct Bench {
     pub turns: Arc<dyn TurnRows>,
     /// The models of sessions.
     pub models: Arc<dyn SessionModels>,
+    /// The tool servers of sessions.
+    pub servers: Arc<dyn SessionServers>,
     /// The sandboxes of turns.
     pub sandboxes: Arc<dyn TurnSandboxes>,
     /// The logs that this process knows.
@@ -82,6 +91,7 @@ impl Bench {
             }),
             models: self.models.of(of),
             sandbox: self.sandboxes.of(of, turn),
+            servers: self.servers.of(of),
             live: Arc::new(SessionSink {
                 hub: self.hub.clone(),
                 session: of.session,

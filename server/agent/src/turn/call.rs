@@ -28,9 +28,9 @@ use super::{
     conclusion::Conclusion,
     context_edit, guarded, history, limit,
     listen::Listener,
-    recall, seen,
+    recall, seen, server,
     show::CallPlace,
-    site::{Plan, Site},
+    site::{Plan, Site, SiteServer},
     task::{self, Look},
     told::{self, Told, not_run, wall},
     web,
@@ -40,8 +40,8 @@ use crate::{
     session::LogError,
     tools::{
         ACTIVE_STEPS, AgentAsk, Ask, BadArguments, ContextAsk, HistoryAsk, NEVER_RAN, Prepared,
-        RecallAsk, Rendered, SkillAsk, TaskAsk, TodoAsk, Tool, WebAsk, found_tools, skill_rendered,
-        todo_rendered,
+        RecallAsk, Rendered, ServerAsk, SkillAsk, TaskAsk, TodoAsk, Tool, WebAsk, found_tools,
+        skill_rendered, todo_rendered,
     },
     transcript::{Step, Transcript},
     wait::WaitingCall,
@@ -53,6 +53,8 @@ pub(super) struct Call<'a> {
     plan: Result<Plan, BadArguments>,
     /// The time at which an earlier run of the turn placed it.
     placed: Option<Timestamp>,
+    /// The time at which an earlier run of the turn sent it to a tool server.
+    requested: Option<Timestamp>,
     /// Commands of the session that go on in the background, as far as the turn knows; not more.
     tasks_at_most: usize,
     /// The to-do list before the step.
@@ -110,7 +112,9 @@ impl<'a> Call<'a> {
         let is_last = ordinal as usize + 1 == step.calls.len();
         let max_calls = turn.engine.limits.max_calls;
         let is_it = |wait: &&CallWait| (wait.step, wait.ordinal) == (step.number, ordinal);
-        let limit = step.limit.filter(|_| call.placed.is_none());
+        let limit = step
+            .limit
+            .filter(|_| call.placed.is_none() && call.requested.is_none());
         let plan = match ordinal < max_calls {
             _ if let Some(limit) = limit => Err(BadArguments::new(limit::not_run_words(limit))),
             true if is_last && step.finish == Finish::Length && !is_whole(&call.asked) => {
@@ -139,8 +143,16 @@ impl<'a> Call<'a> {
             }) => Some(agent::Scene::of(turn, step, ordinal, ask)?),
             _ => None,
         };
+        let server = match &plan {
+            Ok(Plan {
+                ask: Ask::Server(ask),
+                ..
+            }) => site_server(turn, ask),
+            _ => None,
+        };
         Some(Self {
             site: Site {
+                server,
                 engine: turn.engine,
                 tools: Arc::clone(&turn.tools),
                 ports: turn.ports,
@@ -163,6 +175,7 @@ impl<'a> Call<'a> {
             },
             plan,
             placed: call.placed.as_ref().map(|placed| placed.at),
+            requested: call.requested,
             tasks_at_most: turn.transcript.tasks_at_most() + ordinal as usize,
             todo: turn.transcript.todo().into(),
             // An agent's list is its own.
@@ -208,7 +221,7 @@ impl<'a> Call<'a> {
 
     /// True if an earlier run of the turn placed it, so that it may have happened.
     pub(super) fn was_placed(&self) -> bool {
-        self.placed.is_some()
+        self.placed.is_some() || self.requested.is_some()
     }
 
     pub(super) fn place(&self) -> CallPlace {
@@ -317,6 +330,9 @@ impl<'a> Call<'a> {
     }
 
     pub(super) async fn run(self) -> Result<Ran, TurnError> {
+        if let Some(at) = self.requested {
+            return Ok(self.done(server::was_sent(at), Times::default()).into());
+        }
         match &self.plan {
             Ok(Plan { tool, ask }) => match ask {
                 Ask::Operation(prepared) => self.operate(&**tool, prepared).await,
@@ -329,6 +345,7 @@ impl<'a> Call<'a> {
                 Ask::Web(ask) => Ok(self.ask_web(ask).await?.into()),
                 Ask::Agent(ask) => self.have_agent(ask).await,
                 Ask::FindTools(query) => Ok(self.find_tools(query).into()),
+                Ask::Server(ask) => Ok(self.ask_server(ask).await?.into()),
                 // The gate has its answer.
                 Ask::Person(_) => Ok(self.stopped().into()),
             },
@@ -481,6 +498,37 @@ impl<'a> Call<'a> {
             *parts = Parts::text(rendered.text + &note);
         }
         Ok(Ran::Ended(done))
+    }
+
+    async fn ask_server(&self, ask: &ServerAsk) -> Result<Done, TurnError> {
+        let clock = &self.site.engine.clock;
+        let began = clock.monotonic();
+        let server::Answered {
+            rendered,
+            images,
+            whole,
+        } = server::run(&self.site, ask).await?;
+        let times = Times {
+            budget: server::WITHIN,
+            duration: clock.monotonic().saturating_sub(began).min(server::WITHIN),
+        };
+        let beside = Beside {
+            whole,
+            ..Beside::default()
+        };
+        let mut rendered = rendered;
+        let mut shown = Vec::new();
+        for image in images {
+            rendered.image = Some(image);
+            let (kept, part) = self.kept(rendered).await?;
+            rendered = kept;
+            shown.extend(part);
+        }
+        let mut done = self.done_with(rendered, times, beside);
+        for image in shown {
+            done.show(Some(image));
+        }
+        Ok(done)
     }
 
     async fn operate(&self, tool: &dyn Tool, prepared: &Prepared) -> Result<Ran, TurnError> {
@@ -660,6 +708,17 @@ impl From<Done> for Ran {
     fn from(done: Done) -> Self {
         Self::Ended(Box::new(done))
     }
+}
+
+/// The tool server that a call asks, where the session still has it.
+fn site_server(turn: &Turn<'_>, ask: &ServerAsk) -> Option<SiteServer> {
+    let log = turn.transcript.turn(turn.id)?;
+    let mut servers = log.extensions.servers.iter();
+    let declared = servers.find(|server| server.name == ask.server && server.from.trusted)?;
+    Some(SiteServer {
+        declared: declared.clone(),
+        place: turn.server_place(),
+    })
 }
 
 /// The words on an operation, and the facts beside them; of one that goes on as a task of this number.

@@ -5,7 +5,9 @@
 use server_guard::injection;
 use shared_types::event::{Finding, FindingCategory};
 
-/// The tools whose results have the words of strangers.
+use crate::tools::is_server_tool;
+
+/// The tools of Gantry's own whose results have the words of strangers. All results of tool servers have them.
 const FOREIGN: [&str; 10] = [
     "Shell",
     "SubAgent",
@@ -21,7 +23,7 @@ const FOREIGN: [&str; 10] = [
 
 /// The result of that tool as it is recorded, and the findings in it. Without a finding the text stays as it is.
 pub(super) fn guarded(tool: &str, text: String) -> (String, Vec<Finding>) {
-    if !FOREIGN.contains(&tool) {
+    if !FOREIGN.contains(&tool) && !is_server_tool(tool) {
         return (text, Vec::new());
     }
     let findings: Vec<_> = injection::findings(&text)

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use shared_sandbox::{Consent, Operation, OperationLimits};
-use shared_types::{CallWait, Effect, Epoch, OperationId, OperationKey, Owner, SpanId};
+use shared_types::{
+    CallWait, Effect, Epoch, OperationId, OperationKey, Owner, SpanId, event::ToolServer,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::show::CallPlace;
 use crate::{
     engine::Engine,
+    servers::ServerPlace,
     session::SessionPorts,
     tools::{Ask, BadArguments, Prepared, Tool, ToolSet, called},
 };
@@ -20,6 +23,8 @@ pub(super) struct Site<'a> {
     pub(super) tools: Arc<ToolSet>,
     pub(super) ports: &'a SessionPorts,
     pub(super) cancel: CancellationToken,
+    /// The tool server that the call asks, if it asks one.
+    pub(super) server: Option<SiteServer>,
     /// The session's directory.
     pub(super) directory: Arc<str>,
     pub(super) epoch: Epoch,
@@ -32,6 +37,12 @@ pub(super) struct Site<'a> {
     pub(super) consent: Consent,
     /// The wait of the call when an earlier worker let go of the turn.
     pub(super) waited: Option<CallWait>,
+}
+
+/// A tool server, and the place where it runs if it is a program.
+pub(super) struct SiteServer {
+    pub(super) declared: ToolServer,
+    pub(super) place: Option<ServerPlace>,
 }
 
 impl Site<'_> {

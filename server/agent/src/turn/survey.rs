@@ -82,7 +82,8 @@ impl Turn<'_> {
             self.record(Event::PromptChanged { turn, text }).await?;
         }
         self.survey().await?;
-        self.extended_without_look().await
+        self.extended_without_look().await?;
+        self.offer_tools().await
     }
 
     /// Looks at the place, unless that was done in this turn, or there is none.

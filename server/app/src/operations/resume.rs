@@ -12,7 +12,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     Operations,
     asked::{CallerRequest, request},
-    refused,
+    program, refused,
 };
 use crate::AppError;
 
@@ -108,6 +108,12 @@ impl Operations {
     }
 
     pub(super) async fn go_on_with(&self, open: OpenCallerOperation) -> Result<(), AppError> {
+        if program::was_left(&open, &self.store.replicas().await?) {
+            let id = open.row.id;
+            tracing::info!(operation.id = %id, "a program that another server had started is stopped");
+            self.stop_program(open.tenant, id).await;
+            return Ok(());
+        }
         let request = request(&open)?;
         if is_kept_nowhere(&request) {
             return Ok(());

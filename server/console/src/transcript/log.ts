@@ -7,6 +7,7 @@ import type {
   SessionEventExtensionsFound,
   SessionEventHookEnded,
   SessionEventPlaceSurveyed,
+  SessionEventToolsOffered,
   SessionEventTurnClaimed,
   SessionEventTurnEnded,
 } from "@/api/schema";
@@ -33,9 +34,11 @@ export const KINDS: Readonly<Record<SessionEvent["type"], number>> = {
   "place.surveyed": 1,
   "extensions.found": 1,
   "hook.ended": 1,
+  "tools.offered": 1,
   "approval.asked": 1,
   "approval.answered": 1,
   "call.placed": 1,
+  "call.sent": 1,
   "call.ended": 2,
   "todo.changed": 1,
   "results.left_out": 1,
@@ -87,12 +90,16 @@ export function logged(state: State, event: SessionEvent): void {
       return extensionsFound(state, event);
     case "hook.ended":
       return hookEnded(state, event);
+    case "tools.offered":
+      return toolsOffered(state, event);
     case "approval.asked":
       return approvalAsked(state, event);
     case "approval.answered":
       return approvalAnswered(state, event);
     case "call.placed":
       return placed(state, event);
+    case "call.sent":
+      return undefined;
     case "call.ended":
       return callEnded(state, event);
     case "todo.changed": {
@@ -273,6 +280,19 @@ function extensionsFound(state: State, event: SessionEventExtensionsFound): void
     plugins: trusted(plugins),
     untrusted: [...new Set(untrusted.map(({ from }) => line(from.at)))],
     unread: unread.map((why) => line(why)),
+  });
+}
+
+/** Says which tool servers there are, and what of them does not work. */
+function toolsOffered(state: State, event: SessionEventToolsOffered): void {
+  add(state, event, {
+    type: "tool_servers",
+    servers: event.servers.map(({ name, tools = [], failed, left_out = [] }) => ({
+      name: line(name),
+      tools: tools.length,
+      failed: failed == null ? null : line(failed),
+      leftOut: left_out.map((why) => line(why)),
+    })),
   });
 }
 

@@ -59,6 +59,16 @@ export type Note =
       readonly why: string;
       readonly failed: boolean;
     }
+  /** The tool servers: the number of their tools, or the reason why there are none, and words on what is left out. */
+  | {
+      readonly type: "tool_servers";
+      readonly servers: readonly {
+        readonly name: string;
+        readonly tools: number;
+        readonly failed: string | null;
+        readonly leftOut: readonly string[];
+      }[];
+    }
   /** The folder has rules for agents that do not count until a person trusts them. */
   | { readonly type: "untrusted_rules"; readonly path: string }
   /** The operator's text at the beginning of the system prompt is another from here on. */

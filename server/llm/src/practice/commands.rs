@@ -8,6 +8,7 @@
 //! search PATTERN [in PATH]    list [PATH]          what is in this folder?
 //! tasks                       wait for task N      stop task N
 //! agent: COMMANDS             agent in the background: COMMANDS
+//! call mcp__SERVER__TOOL {"ARGUMENT": VALUE}
 //! ```
 //!
 //! A command that `run` begins is followed to its end, even if it becomes a background task; with `in the background`
@@ -59,11 +60,16 @@ pub(super) enum PracticeStep {
         task: String,
         background: bool,
     },
+    /// A tool of a tool server.
+    Call {
+        tool: String,
+        arguments: Value,
+    },
 }
 
 impl PracticeStep {
     /// The tool that does it.
-    pub(super) fn tool(&self) -> &'static str {
+    pub(super) fn tool(&self) -> &str {
         match self {
             Self::Run { .. } => "Shell",
             Self::Tasks => "task_status",
@@ -76,6 +82,7 @@ impl PracticeStep {
             Self::Find { .. } => "Glob",
             Self::List { .. } => "List",
             Self::Agent { .. } => "SubAgent",
+            Self::Call { tool, .. } => tool,
         }
     }
 
@@ -127,6 +134,7 @@ impl PracticeStep {
                 let description: String = task.chars().take(DESCRIPTION_LETTERS).collect();
                 json!({ "description": description, "prompt": task, "background": background })
             }
+            Self::Call { arguments, .. } => arguments.clone(),
         }
     }
 }
@@ -232,6 +240,7 @@ fn command(text: &str) -> Option<PracticeStep> {
             pattern: unquoted(argument),
         }),
         "search" => Some(search(argument)),
+        "call" => server_tool(argument),
         "write" => {
             let (path, content) = argument.split_once(':')?;
             Some(PracticeStep::Write {
@@ -258,6 +267,16 @@ fn run(argument: &str) -> PracticeStep {
         command: unquoted(background.unwrap_or(argument)),
         background: background.is_some(),
     }
+}
+
+/// `mcp__SERVER__TOOL`, alone or with its arguments as JSON.
+fn server_tool(argument: &str) -> Option<PracticeStep> {
+    let (tool, arguments) = argument.split_once(' ').unwrap_or((argument, "{}"));
+    let arguments: Value = serde_json::from_str(arguments).ok()?;
+    (tool.starts_with("mcp__") && arguments.is_object()).then(|| PracticeStep::Call {
+        tool: tool.to_owned(),
+        arguments,
+    })
 }
 
 /// `task N`.

@@ -50,6 +50,7 @@ I am a small interpreter for trying things out, not an AI. I understand one comm
   what is in this folder?
   agent: find **/*.rs
   agent in the background: run make
+  call mcp__SERVER__TOOL {{\"name\": \"value\"}}
 
 For a real model, set OPENAI_API_KEY (and OPENAI_BASE_URL for a server other than OpenAI's) and GANTRY_MODEL, in the environment or in gantry.toml, and start the server again."
     )
@@ -77,6 +78,7 @@ fn one(command: &PracticeStep, done: &Done) -> String {
         PracticeStep::List { path: Some(path) } => format!("list {path}"),
         PracticeStep::List { path: None } => "list this folder".to_owned(),
         PracticeStep::Agent { task, .. } => format!("have an agent `{}`", shortened(task)),
+        PracticeStep::Call { tool, .. } => format!("call {tool}"),
     };
     let how = match (done.failed, done.text.trim().is_empty()) {
         (true, true) => return format!("I could not {what}."),

@@ -20,9 +20,12 @@ fn an_edit_reads_its_file_first() {
     );
 }
 
-fn tools(message: &str) -> Vec<&'static str> {
+fn tools(message: &str) -> Vec<String> {
     let commands = parse(message).expect("all of it are commands");
-    commands.iter().map(PracticeStep::tool).collect()
+    commands
+        .iter()
+        .map(|command| command.tool().to_owned())
+        .collect()
 }
 
 #[test]
@@ -50,6 +53,12 @@ fn each_command_becomes_its_tool_with_its_arguments() {
             json!({ "command": "in the background" }),
         ),
         ("tasks", "task_status", json!({})),
+        (
+            "call mcp__files__echo {\"message\": \"then in\"}",
+            "mcp__files__echo",
+            json!({ "message": "then in" }),
+        ),
+        ("call mcp__files__list", "mcp__files__list", json!({})),
         (
             "wait for task 2",
             "task_read",

@@ -1,6 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import { Info, OctagonAlert, RotateCcw, ScissorsLineDashed } from "lucide-react";
-import { memo, type ReactNode } from "react";
+import { Fragment, memo, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { compact } from "@/format/number";
 import { duration } from "@/format/time";
@@ -87,6 +87,24 @@ function Plain({ note }: { note: Exclude<Note, NoteOf<"turn_ended" | "compacted"
       const did = note.failed ? t("hook_failed", { action: note.action }) : t(`hook_${note.decision ?? "says"}`, { action: note.action });
       return <Line className={note.failed ? "text-warn" : undefined}>{note.why ? t("hookWhy", { did, why: told(note.why) }) : did}</Line>;
     }
+    case "tool_servers":
+      return (
+        <>
+          {note.servers.length === 0 && <Line>{t("toolServersNone")}</Line>}
+          {note.servers.map(({ name, tools, failed, leftOut }) => (
+            <Fragment key={name}>
+              {failed === null ? (
+                <Line>{t("toolServer", { name, count: tools })}</Line>
+              ) : (
+                <Line className="text-warn">{t("toolServerFailed", { name, why: told(failed) })}</Line>
+              )}
+              {leftOut.map((why, index) => (
+                <Line key={index}>{t("toolServerLeftOut", { name, why: told(why) })}</Line>
+              ))}
+            </Fragment>
+          ))}
+        </>
+      );
     case "untrusted_rules":
       return <Line className="text-warn">{t("untrustedRules", { path: note.path })}</Line>;
     case "prompt_changed":

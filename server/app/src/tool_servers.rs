@@ -1,0 +1,415 @@
+//! The connections to tool servers: each session has its own, and they are made when they are needed.
+//!
+//! A server that is a program runs on the session's runner, in its sandbox, as an operation of the session's user. It is
+//! stopped once it was idle for a while, when its session is deleted, and when its declaration changes. A replica that
+//! dies leaves its programs; the one that takes over stops them (`operations/program.rs`), and the runner stops a
+//! program that writes nothing for long.
+
+mod command;
+mod pipe;
+mod port;
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use server_agent::{ServerPlace, SessionServers, ToolServers};
+use server_mcp::{Client, Era, McpError, NobodyThere, Options, Remote, Way};
+use server_records::SessionKey;
+use server_store::{Store, StoreError};
+use server_web::Web;
+use shared_types::{
+    Digest, OperationId,
+    event::{ToolServer, ToolServerTransport},
+};
+use tokio::{sync::Mutex as AsyncMutex, time::Instant};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use self::port::SessionToolServers;
+use crate::operations::{Operations, StartProgram};
+
+/// A connection that is not used for so long is closed, and its program stopped.
+const IDLE_AT_MOST: Duration = Duration::from_secs(30 * 60);
+
+/// The pause between two looks at the connections.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+/// A server that could not be started is not started again for a list of its tools within this time.
+const FAILED_FOR: Duration = Duration::from_secs(60);
+
+/// Most connections of one process of Gantry.
+const CONNECTIONS_AT_MOST: usize = 1024;
+
+/// The connections of all sessions; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct ToolServerPool(Arc<Pool>);
+
+struct Pool {
+    store: Store,
+    web: Arc<Web>,
+    /// There once the server has started.
+    operations: OnceLock<Operations>,
+    slots: Mutex<HashMap<(SessionKey, String), Arc<Slot>>>,
+}
+
+/// The place of one connection.
+struct Slot {
+    state: AsyncMutex<State>,
+    /// The requests that are under way.
+    busy: AtomicUsize,
+    used: Mutex<Instant>,
+    /// The client, for a question that must not wait.
+    client: Mutex<Option<Arc<Client>>>,
+}
+
+#[derive(Default)]
+struct State {
+    open: Option<Open>,
+    /// The last start that failed: when, of which declaration, and why.
+    failed: Option<(Instant, Digest, String)>,
+    /// The era of the server, once it is known.
+    era: Option<Era>,
+}
+
+/// An open connection.
+struct Open {
+    client: Arc<Client>,
+    /// The digest of what it was made from.
+    of: Digest,
+    /// Its program, to be stopped.
+    program: Option<OperationId>,
+}
+
+/// A connection that is in use. Dropping it ends the use.
+pub(super) struct InUse {
+    slot: Arc<Slot>,
+    pub(super) client: Arc<Client>,
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        self.slot.busy.fetch_sub(1, Ordering::SeqCst);
+        self.slot.touch();
+    }
+}
+
+impl Slot {
+    fn new() -> Self {
+        Self {
+            state: AsyncMutex::default(),
+            busy: AtomicUsize::new(0),
+            used: Mutex::new(Instant::now()),
+            client: Mutex::default(),
+        }
+    }
+
+    fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn is_idle(&self) -> bool {
+        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        self.busy.load(Ordering::SeqCst) == 0 && used.elapsed() >= IDLE_AT_MOST
+    }
+
+    fn show(&self, client: Option<Arc<Client>>) {
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = client;
+    }
+}
+
+impl ToolServerPool {
+    pub(crate) fn new(store: Store, web: Arc<Web>) -> Self {
+        Self(Arc::new(Pool {
+            store,
+            web,
+            operations: OnceLock::new(),
+            slots: Mutex::default(),
+        }))
+    }
+
+    /// Begins to work: programs are started as operations, and idle connections are closed.
+    pub(crate) fn start(
+        &self,
+        operations: &Operations,
+        tasks: &TaskTracker,
+        stop: CancellationToken,
+    ) {
+        // It is set once, when the server starts.
+        let _ = self.0.operations.set(operations.clone());
+        let pool = self.clone();
+        tasks.spawn(async move {
+            let looking = async {
+                loop {
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                    pool.close_unused().await;
+                }
+            };
+            stop.run_until_cancelled(looking).await;
+            pool.close_all().await;
+        });
+    }
+
+    /// A connection with this server, which is made where there is none.
+    ///
+    /// # Errors
+    /// There is none; the words say why. With `lists`, a start that just failed is not tried again.
+    async fn open(
+        &self,
+        session: SessionKey,
+        server: &ToolServer,
+        place: Option<&ServerPlace>,
+        lists: bool,
+    ) -> Result<InUse, String> {
+        let slot = self.slot(session, &server.name)?;
+        let of = made_from(server, place);
+        let mut state = slot.state.lock().await;
+        let opened = match &state.open {
+            Some(open) if open.of == of && open.client.ended().is_none() => Ok(open.client.clone()),
+            _ => {
+                self.open_anew(session, server, place, &mut state, of, lists)
+                    .await
+            }
+        };
+        slot.show(opened.as_ref().ok().cloned());
+        drop(state);
+        match opened {
+            Ok(client) => Ok(InUse { slot, client }),
+            Err(why) => {
+                slot.busy.fetch_sub(1, Ordering::SeqCst);
+                Err(why)
+            }
+        }
+    }
+
+    async fn open_anew(
+        &self,
+        session: SessionKey,
+        server: &ToolServer,
+        place: Option<&ServerPlace>,
+        state: &mut State,
+        of: Digest,
+        lists: bool,
+    ) -> Result<Arc<Client>, String> {
+        if let Some(open) = state.open.take() {
+            self.close(session, open).await;
+        }
+        if let Some((at, failed, why)) = &state.failed
+            && lists
+            && *failed == of
+            && at.elapsed() < FAILED_FOR
+        {
+            return Err(why.clone());
+        }
+        let mut era = state.era;
+        let connected = loop {
+            match self.connect(session, server, place, era).await {
+                // An earlier server may end at the question for its era.
+                Err((Some(McpError::Closed(_)), _)) if era.is_none() => era = Some(Era::Legacy),
+                connected => break connected,
+            }
+        };
+        match connected {
+            Ok((client, program)) => {
+                state.era = Some(client.era());
+                let client = Arc::new(client);
+                state.open = Some(Open {
+                    client: Arc::clone(&client),
+                    of,
+                    program,
+                });
+                Ok(client)
+            }
+            Err((_, why)) => {
+                state.era = None;
+                state.failed = Some((Instant::now(), of, why.clone()));
+                Err(why)
+            }
+        }
+    }
+
+    fn slot(&self, session: SessionKey, name: &str) -> Result<Arc<Slot>, String> {
+        let mut slots = self.0.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        // It is in use before another task can find it unused.
+        if let Some(slot) = slots.get(&(session, name.to_owned())) {
+            slot.busy.fetch_add(1, Ordering::SeqCst);
+            return Ok(Arc::clone(slot));
+        }
+        if slots.len() >= CONNECTIONS_AT_MOST {
+            return Err(format!(
+                "{CONNECTIONS_AT_MOST} tool servers are connected already; try again later"
+            ));
+        }
+        let slot = Arc::new(Slot::new());
+        slot.busy.fetch_add(1, Ordering::SeqCst);
+        slots.insert((session, name.to_owned()), Arc::clone(&slot));
+        Ok(slot)
+    }
+
+    fn known(&self, session: SessionKey, name: &str) -> Option<Arc<Client>> {
+        let slots = self.0.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = slots.get(&(session, name.to_owned()))?;
+        slot.client
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Closes the connections that nobody uses, and those of sessions that are gone.
+    async fn close_unused(&self) {
+        let slots: Vec<_> = {
+            let slots = self.0.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            slots
+                .iter()
+                .map(|(key, slot)| (key.clone(), Arc::clone(slot)))
+                .collect()
+        };
+        for (key, slot) in slots {
+            let (session, _) = &key;
+            let owner = self
+                .0
+                .store
+                .session_owner(session.tenant, session.session)
+                .await;
+            let is_gone = matches!(owner, Err(StoreError::NotFound));
+            let is_unused = is_gone || slot.is_idle();
+            let is_taken = is_unused && {
+                let mut slots = self.0.slots.lock().unwrap_or_else(PoisonError::into_inner);
+                // A use may have begun meanwhile.
+                let is_free = is_gone || slot.is_idle();
+                is_free && slots.remove(&key).is_some()
+            };
+            if is_taken {
+                let open = slot.state.lock().await.open.take();
+                slot.show(None);
+                if let Some(open) = open {
+                    tracing::debug!(session.id = %session.session, "a tool server is not used any more and is stopped");
+                    self.close(*session, open).await;
+                }
+            }
+        }
+    }
+
+    async fn close_all(&self) {
+        let slots: Vec<_> = {
+            let mut slots = self.0.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            slots.drain().collect()
+        };
+        let closing = slots.into_iter().map(|((session, _), slot)| async move {
+            let open = slot.state.lock().await.open.take();
+            if let Some(open) = open {
+                self.close(session, open).await;
+            }
+        });
+        futures_util::future::join_all(closing).await;
+    }
+
+    async fn close(&self, session: SessionKey, open: Open) {
+        open.client.close().await;
+        if let (Some(program), Some(operations)) = (open.program, self.0.operations.get()) {
+            operations.stop_program(session.tenant, program).await;
+        }
+    }
+
+    /// Connects to a server.
+    ///
+    /// # Errors
+    /// The error of the protocol, where it is one, and words for people.
+    async fn connect(
+        &self,
+        session: SessionKey,
+        server: &ToolServer,
+        place: Option<&ServerPlace>,
+        era: Option<Era>,
+    ) -> Result<(Client, Option<OperationId>), (Option<McpError>, String)> {
+        let words = |why: &dyn std::fmt::Display| (None, why.to_string());
+        let options = Options {
+            era,
+            person: Arc::new(NobodyThere),
+        };
+        let (way, program) = match &server.transport {
+            ToolServerTransport::Http { url, headers } => {
+                let has_variable =
+                    url.contains("${") || headers.values().any(|value| value.contains("${"));
+                if has_variable {
+                    return Err(words(
+                        &"its address or a header names a variable, and the server of Gantry, which calls it, has none",
+                    ));
+                }
+                let remote = Remote::new(self.0.web.client().clone(), url, headers);
+                (Way::Http(remote.map_err(failed)?), None)
+            }
+            ToolServerTransport::Stdio { command, args, env } => {
+                let operations = self.0.operations.get();
+                let operations =
+                    operations.ok_or_else(|| words(&"this server of Gantry is starting"))?;
+                let place = place.ok_or_else(|| {
+                    words(&"it is a program, and no runner is there to run it; choose one: /runner NAME")
+                })?;
+                let owner = self
+                    .0
+                    .store
+                    .session_owner(session.tenant, session.session)
+                    .await;
+                let user = owner.map_err(|error| words(&error))?;
+                let start = command::of(command, args, env).map_err(|why| words(&why))?;
+                let program = operations
+                    .start_program(StartProgram {
+                        tenant: session.tenant,
+                        user,
+                        runner: place.runner,
+                        sandbox: place.sandbox,
+                        request: start.request(&place.directory),
+                        run_for: command::RUNS_AT_MOST,
+                    })
+                    .await
+                    .map_err(|error| words(&error))?;
+                let id = program.id;
+                (
+                    Way::Pipe(pipe::of(program, operations.clone(), start.first_line())),
+                    Some(id),
+                )
+            }
+        };
+        match Client::connect(way, options).await {
+            Ok(client) => Ok((client, program)),
+            Err(error) => {
+                if let (Some(program), Some(operations)) = (program, self.0.operations.get()) {
+                    operations.stop_program(session.tenant, program).await;
+                }
+                Err(failed(error))
+            }
+        }
+    }
+}
+
+fn failed(error: McpError) -> (Option<McpError>, String) {
+    let words = error.to_string();
+    (Some(error), words)
+}
+
+/// The digest of all that a connection is made from.
+fn made_from(server: &ToolServer, place: Option<&ServerPlace>) -> Digest {
+    let place = match (&server.transport, place) {
+        (ToolServerTransport::Stdio { .. }, Some(place)) => {
+            format!("{}/{}/{}", place.runner, place.sandbox, place.directory)
+        }
+        _ => String::new(),
+    };
+    // Its fields are texts, which always have a JSON form.
+    let server = serde_json::to_string(server).unwrap_or_default();
+    Digest::of(format!("{place}\n{server}").as_bytes())
+}
+
+impl SessionServers for ToolServerPool {
+    fn of(&self, session: SessionKey) -> Arc<dyn ToolServers> {
+        Arc::new(SessionToolServers {
+            pool: self.clone(),
+            session,
+        })
+    }
+}
