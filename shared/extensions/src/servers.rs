@@ -53,7 +53,10 @@ pub fn read_servers(
     text: &str,
     from: &Provenance,
 ) -> Result<(Vec<ToolServer>, Vec<String>), Invalid> {
-    let file: File = serde_json::from_str(text)
+    // A list would be read as the fields in their order.
+    let file: serde_json::Map<String, Value> = serde_json::from_str(text)
+        .map_err(|error| Invalid::new(format!("it is no JSON object: {error}")))?;
+    let file: File = serde_json::from_value(file.into())
         .map_err(|error| Invalid::new(format!("it has another form: {error}")))?;
     if file.mcp_servers.len() > MAX_SERVERS {
         return Err(Invalid::new(format!(

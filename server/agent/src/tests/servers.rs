@@ -220,7 +220,7 @@ async fn a_long_result_is_an_excerpt_and_images_are_parts_of_it() {
         .filter(|part| matches!(part, Part::Image { .. }));
     assert_eq!(images.count(), 4);
     assert!(
-        drawn.words().ends_with("[2 more images are not shown]"),
+        drawn.words().contains("\n[2 more images are not shown]"),
         "{}",
         drawn.words()
     );
