@@ -234,7 +234,13 @@ impl App {
         let started = Started::now(parts.clock.now());
         let servers = ToolServerPool::new(parts.store.clone(), parts.web.clone());
         let turns = turns::start(
-            &parts, started, &links, &commits, &settings, &offered, &servers, &tasks,
+            &parts,
+            started,
+            &links,
+            &commits,
+            &settings,
+            (&offered, &servers),
+            &tasks,
         );
         let approvals = Approvals::of(&parts, &gate, &turns);
         let access = Access::of(&parts, &gate, &allowance, &commits.rights);

@@ -58,8 +58,7 @@ pub(crate) fn start(
     links: &Links,
     commits: &Commits,
     settings: &Settings,
-    offered: &Offered,
-    servers: &ToolServerPool,
+    (offered, servers): (&Offered, &ToolServerPool),
     tasks: &TaskTracker,
 ) -> Turns {
     let limits = EngineLimits {

@@ -48,8 +48,9 @@ pub(super) fn of(
         line.push_str(&format!(" {name}={}", word(value)));
     }
     Ok(ServerStart {
+        // The command comes first, where people see it in lists.
         script: format!(
-            "IFS= read -r gantry_env && eval \"$gantry_env\" && unset gantry_env && {run}"
+            "tool_server() {{ {run}; }}; IFS= read -r gantry_env && eval \"$gantry_env\" && unset gantry_env && tool_server"
         ),
         first_line: Some(line + "\n"),
     })
