@@ -20,7 +20,7 @@ mod usage;
 
 pub(crate) use config::{Config, Layer, ListConfig, values};
 pub(crate) use consent::{Allow, Approvals, ListApprovals, Permissions, RuleDecision};
-pub(crate) use extensions::{Extensions, Registered, Skills};
+pub(crate) use extensions::{Extensions, Mcp, Registered, Skills};
 pub(crate) use print::{Output, Print};
 pub(crate) use remote::{Attach, Copy, CopyPlace, Exec, Kill, Ps, Shell};
 pub(crate) use send::Send;
@@ -136,6 +136,11 @@ pub(crate) enum Command {
     Agents {
         #[command(subcommand)]
         command: Option<Registered>,
+    },
+    /// List the registered tool servers (MCP), and add or remove one
+    Mcp {
+        #[command(subcommand)]
+        command: Option<Mcp>,
     },
     /// List the registered hooks, and add or remove some
     Hooks {

@@ -1,4 +1,4 @@
-//! `gantry extensions`, `gantry agents` and `gantry hooks`: what people bring, where it comes from, and trust in files on
+//! `gantry extensions`, `gantry agents`, `gantry mcp` and `gantry hooks`: what people bring, where it comes from, and trust in files on
 //! runners.
 
 use std::{fs, path::Path};
@@ -14,7 +14,7 @@ use shared_types::{
 
 use crate::{
     agreed::says_yes,
-    args::{Extensions, Registered},
+    args::{Extensions, Mcp, Registered},
     pick::{self, SessionName},
     render::clean::clean_line,
     screen::Screen,
@@ -201,6 +201,54 @@ pub(crate) async fn registered(
             screen.line(&format!("registered: {}", described(&put)))
         }
         Registered::Remove { name, tenant } => remove(client, screen, kind, &name, tenant).await,
+    }
+}
+
+/// Carries out a command about tool servers; without one, lists them.
+pub(crate) async fn mcp(
+    client: &Client,
+    screen: Screen,
+    command: Option<Mcp>,
+) -> anyhow::Result<()> {
+    match command.unwrap_or(Mcp::List { json: false }) {
+        Mcp::List { json } => list_registered(client, screen, ExtensionKind::Mcp, json).await,
+        Mcp::Add {
+            name,
+            url,
+            env,
+            tenant,
+            command,
+        } => {
+            let mut variables = serde_json::Map::new();
+            for pair in &env {
+                let (name, value) = pair
+                    .split_once('=')
+                    .with_context(|| format!("{pair:?} is no NAME=VALUE"))?;
+                variables.insert(name.to_owned(), value.into());
+            }
+            let server = match (url, command.split_first()) {
+                (Some(url), None) => serde_json::json!({ "type": "http", "url": url }),
+                (None, Some((program, args))) => {
+                    serde_json::json!({ "command": program, "args": args, "env": variables })
+                }
+                _ => bail!("name --url URL, or a command behind --"),
+            };
+            let text = serde_json::json!({ "mcpServers": { (name.as_str()): server } });
+            let new = PutExtension {
+                kind: ExtensionKind::Mcp,
+                name,
+                text: text.to_string(),
+                packed: None,
+                source: String::new(),
+                for_everyone: tenant,
+                replaces: None,
+            };
+            let put = client.put_extension(&new).await?;
+            screen.line(&format!("registered: {}", described(&put)))
+        }
+        Mcp::Remove { name, tenant } => {
+            remove(client, screen, ExtensionKind::Mcp, &name, tenant).await
+        }
     }
 }
 

@@ -260,6 +260,7 @@ async fn run(
         Command::Agents { command } => {
             extensions::registered(&client, screen, ExtensionKind::Agent, command).await?;
         }
+        Command::Mcp { command } => extensions::mcp(&client, screen, command).await?,
         Command::Hooks { command } => {
             extensions::registered(&client, screen, ExtensionKind::Hooks, command).await?;
         }

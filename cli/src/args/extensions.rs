@@ -116,3 +116,39 @@ pub(crate) enum Registered {
         tenant: bool,
     },
 }
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Mcp {
+    /// List the tool servers that are registered for you (the default)
+    List {
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Register a tool server: its address, or the command that starts it on the runner, as in
+    /// gantry mcp add files -- npx -y PACKAGE
+    Add {
+        /// Its name
+        name: String,
+        /// The address of a server that speaks streamable HTTP
+        #[arg(long, conflicts_with = "command")]
+        url: Option<String>,
+        /// A variable of the program's environment that is no secret, as NAME=VALUE; may be repeated
+        #[arg(long, value_name = "NAME=VALUE")]
+        env: Vec<String>,
+        /// For all people of the tenant; that takes an admin
+        #[arg(long)]
+        tenant: bool,
+        /// The command, behind --
+        #[arg(last = true)]
+        command: Vec<String>,
+    },
+    /// Remove a tool server
+    Remove {
+        /// Its name
+        name: String,
+        /// That of the tenant
+        #[arg(long)]
+        tenant: bool,
+    },
+}

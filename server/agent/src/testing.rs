@@ -36,8 +36,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use crate::{
     AgentTools, BuiltIn, Carried, Claim, Engine, EngineLimits, Live, LiveSink, LogError,
     ModelSource, NoToolServers, PersonTools, SessionLog, SessionPorts, ToolServers, ToolSet,
-    ToolSource, TurnError, Web,
-    WebPage, WebResult, WebTools, prompt, transcript::Transcript,
+    ToolSource, TurnError, Web, WebPage, WebResult, WebTools, prompt, transcript::Transcript,
 };
 
 pub(crate) const TURN: TurnId = TurnId::from_u128(7);

@@ -160,6 +160,7 @@ impl Client {
 }
 
 /// Checks that the client sends JSON, and takes JSON and a stream of events.
+#[expect(clippy::result_large_err, reason = "it is made once for each request")]
 fn media_types(headers: &HeaderMap) -> Result<(), Response> {
     let json = "application/json";
     let sent = headers.get(header::CONTENT_TYPE);

@@ -253,6 +253,7 @@ async fn decide(
 
 /// Checks a request for a code. Where it is not known to which program an answer goes, a person is told; else the
 /// program.
+#[expect(clippy::result_large_err, reason = "it is made once for each request")]
 async fn checked(
     doors: &Doors,
     ctx: &OpContext,

@@ -161,6 +161,9 @@ pub fn is_name(name: &str) -> bool {
         && edge(bytes.last())
 }
 
+/// From this ordinal on, an operation of a step is one of a hook and none of a call of the model's answer.
+pub const HOOK_ORDINALS: u32 = 1 << 20;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,6 +182,3 @@ mod tests {
         );
     }
 }
-
-/// From this ordinal on, an operation of a step is one of a hook and none of a call of the model's answer.
-pub const HOOK_ORDINALS: u32 = 1 << 20;

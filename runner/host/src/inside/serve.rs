@@ -94,7 +94,7 @@ struct ServedRequest {
 
 /// An event of a request.
 enum Happening {
-    Event(HostEvent),
+    Event(Box<HostEvent>),
     /// A piece of its input went to the host.
     Room,
     Settled(ChangeVerdict),
@@ -157,18 +157,22 @@ impl RequestServer {
         match happening {
             Happening::Room => self.say(&ProgramFrame::Room { id }).await,
             Happening::Settled(verdict) => self.say(&ProgramFrame::Settled { id, verdict }).await,
-            Happening::Event(HostEvent::Changing(announced)) => self.announce(id, announced).await,
-            Happening::Event(HostEvent::Opened(file)) => {
+            Happening::Event(event) => self.heard(id, *event).await,
+        }
+    }
+
+    async fn heard(&mut self, id: u64, event: HostEvent) -> Result<(), WireError> {
+        match event {
+            HostEvent::Changing(announced) => self.announce(id, announced).await,
+            HostEvent::Opened(file) => {
                 let bytes = file.bytes();
                 match Encoded::new(&ProgramFrame::Opened { id, bytes }, &[]) {
                     Ok(frame) => frame.with(file).send(&self.socket).await,
                     Err(TooLarge) => Ok(()),
                 }
             }
-            Happening::Event(HostEvent::InputTaken(up_to)) => {
-                self.say(&ProgramFrame::InputTaken { id, up_to }).await
-            }
-            Happening::Event(HostEvent::Ended(outcome, held)) => {
+            HostEvent::InputTaken(up_to) => self.say(&ProgramFrame::InputTaken { id, up_to }).await,
+            HostEvent::Ended(outcome, held) => {
                 self.say_end(id, outcome).await?;
                 match self.known.get_mut(&id) {
                     Some(one) if !one.only_reads && !one.is_released => {
@@ -219,7 +223,7 @@ impl RequestServer {
         tokio::spawn(async move {
             while let Some(event) = events.recv().await {
                 if happenings
-                    .send((id, Happening::Event(event)))
+                    .send((id, Happening::Event(Box::new(event))))
                     .await
                     .is_err()
                 {

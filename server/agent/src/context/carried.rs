@@ -552,6 +552,7 @@ mod tests {
                 file: None,
                 whole: None,
                 findings: Vec::new(),
+                tools: Vec::new(),
             };
             transcript.apply(&ended, Timestamp::from_micros(0));
         }

@@ -71,6 +71,10 @@ impl Tool for ServerTool {
         self.offered.parameters.clone()
     }
 
+    fn can_be_found(&self) -> bool {
+        true
+    }
+
     /// The server checks them; what it says about them the model is told.
     fn check(&self, written: &str) -> Result<Arguments, BadArguments> {
         if written.len() > MAX_ARGUMENTS_BYTES {

@@ -163,10 +163,12 @@ fn without_words(schema: &mut serde_json::Value) {
     match schema {
         serde_json::Value::Object(fields) => {
             fields.retain(|name, value| {
-                !(matches!(
-                    name.as_str(),
-                    "description" | "title" | "$comment" | "examples"
-                ) && !value.is_object())
+                // A property may have such a name; then its value is a schema.
+                value.is_object()
+                    || !matches!(
+                        name.as_str(),
+                        "description" | "title" | "$comment" | "examples"
+                    )
             });
             fields.values_mut().for_each(without_words);
         }

@@ -3,6 +3,7 @@
 //!
 //! A call is one operation of a caller, so it is placed once under its key, and it goes on if the caller leaves.
 
+use bytes::Bytes;
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
@@ -161,6 +162,7 @@ impl Operations {
             request: Request::Exec(Exec::new(Command::Shell(attached.view.title.clone()))),
             run_for: COMMAND_RUNS_AT_MOST,
             wait_for: None,
+            input: Bytes::new(),
         };
         Ok(listened(attached, CallerTool::Shell, prepared, from, until))
     }

@@ -30,7 +30,7 @@ impl Sessions {
             tenant: ctx.tenant,
             session,
         };
-        let mut agents = server_agent::agents(&*self.turns.log(of).await?);
+        let mut agents = server_agent::agents(&self.turns.log(of).await?);
         let ended = agents.iter().filter(|agent| agent.ended.is_some()).count();
         let mut left_out = ended.saturating_sub(ENDED_SHOWN);
         agents.retain(|agent| {

@@ -183,7 +183,7 @@ mod tests {
             .expect("there is a shell");
         let line = start.first_line().expect("it has variables");
         let mut input = shell.stdin.take().expect("it is piped");
-        write!(input, "{line}{{\"jsonrpc\":1}}\n").expect("it is written");
+        writeln!(input, "{line}{{\"jsonrpc\":1}}").expect("it is written");
         drop(input);
         let output = shell.wait_with_output().expect("it ends").stdout;
         assert_eq!(

@@ -59,17 +59,6 @@ impl McpClient {
         }
     }
 
-    /// The same client, at another server of the same database.
-    pub(super) fn at(&self, gantry: &Gantry) -> Self {
-        Self {
-            http: self.http.clone(),
-            url: format!("{}/mcp", gantry.url()),
-            token: self.token.clone(),
-            session: self.session.clone(),
-            next: AtomicU64::new(self.next.load(Ordering::Relaxed)),
-        }
-    }
-
     /// Asks, and waits for the answer.
     pub(super) async fn ask(&self, method: &str, params: Value) -> Value {
         self.send(method, params).await.answer().await
@@ -146,8 +135,8 @@ impl Begun {
         let body = self.response.text().await.expect("a body");
         let json = match kind.is_some_and(|kind| kind == "text/event-stream") {
             true => {
-                let lines = body.lines().filter_map(|line| line.strip_prefix("data: "));
-                lines.last().unwrap_or_default().to_owned()
+                let mut lines = body.lines().filter_map(|line| line.strip_prefix("data: "));
+                lines.next_back().unwrap_or_default().to_owned()
             }
             false => body,
         };

@@ -246,8 +246,8 @@ async fn a_skill_that_leads_out_of_the_workspace_is_not_read() {
 #[tokio::test]
 async fn the_beginning_of_a_skill_is_enough_and_another_file_counts_as_a_whole_or_not_at_all() {
     let scene = Scene::new();
-    scene.put(".claude/skills/long/SKILL.md", &"s".repeat(100 * KIB));
-    scene.put(".mcp.json", &"m".repeat(100 * KIB));
+    scene.put(".claude/skills/long/SKILL.md", "s".repeat(100 * KIB));
+    scene.put(".mcp.json", "m".repeat(100 * KIB));
     let surveyed = survey(&scene, "").await;
     let [skill] = &surveyed.extensions[..] else {
         panic!("{surveyed:?}")

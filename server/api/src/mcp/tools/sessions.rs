@@ -86,6 +86,7 @@ pub(super) async fn list(client: &Client, given: Map<String, Value>) -> Result<S
     let filter = SessionFilter {
         archived: false,
         title: &search,
+        agents_of: None,
     };
     let page = Page { after: None, limit };
     let sessions = &client.doors.app.sessions;
