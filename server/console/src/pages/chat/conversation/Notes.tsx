@@ -85,7 +85,7 @@ function Plain({ note }: { note: Exclude<Note, NoteOf<"turn_ended" | "compacted"
     }
     case "hook": {
       const did = note.failed ? t("hook_failed", { action: note.action }) : t(`hook_${note.decision ?? "says"}`, { action: note.action });
-      return <Line className={note.failed ? "text-warn" : undefined}>{note.why ? t("hookWhy", { did, why: told(note.why) }) : did}</Line>;
+      return <Line className={note.failed ? "text-warn" : ""}>{note.why ? t("hookWhy", { did, why: told(note.why) }) : did}</Line>;
     }
     case "tool_servers":
       return (
