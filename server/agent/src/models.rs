@@ -15,6 +15,11 @@ pub trait ModelSource: Send + Sync {
     /// The chosen model cannot be used; the text says what to do.
     async fn chain(&self, of_turn: Option<&str>) -> Result<Vec<Arc<dyn Model>>, String>;
 
+    /// True if the session's user may use the model of this name now.
+    async fn offers(&self, model: &str) -> bool {
+        self.chain(Some(model)).await.is_ok()
+    }
+
     /// The operator's text with which the system prompt begins now; `None` for Gantry's own.
     fn base_prompt(&self) -> Option<Arc<str>> {
         None

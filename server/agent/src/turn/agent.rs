@@ -171,7 +171,7 @@ fn role(scene: &Scene, ask: &BeginAgent) -> Result<Role, String> {
 /// The model that answers in the agent: that of its role, where the user has it, else that of the turn.
 async fn model(site: &Site<'_>, scene: &Scene, role: &Role) -> Option<String> {
     if let Some(model) = &role.model
-        && site.ports.models.chain(Some(model)).await.is_ok()
+        && site.ports.models.offers(model).await
     {
         return Some(model.clone());
     }

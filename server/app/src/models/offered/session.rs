@@ -36,6 +36,15 @@ impl ModelSource for OfSession {
         self.offered.prompt()
     }
 
+    async fn offers(&self, model: &str) -> bool {
+        let of = &self.offered;
+        let user = of.store.session_owner(self.tenant, self.session).await;
+        match user {
+            Ok(user) => of.chain(self.tenant, user, Some(model)).await.is_ok(),
+            Err(_) => false,
+        }
+    }
+
     async fn chain(&self, _of_turn: Option<&str>) -> Result<Vec<Arc<dyn Model>>, String> {
         let Self {
             offered,
