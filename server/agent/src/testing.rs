@@ -1020,3 +1020,25 @@ pub(crate) fn written() -> Outcome {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// An extension that the session's user has registered.
+pub(crate) fn registered(
+    kind: server_records::ExtensionKind,
+    name: &str,
+    text: &str,
+) -> server_records::RegisteredExtension {
+    server_records::RegisteredExtension {
+        id: shared_types::ExtensionId::from_u128(1),
+        kind,
+        user: Some(UserId::from_u128(9)),
+        name: name.to_owned(),
+        text: text.to_owned(),
+        digest: Digest::of(text.as_bytes()),
+        source: String::new(),
+        packed_bytes: 0,
+        secret: None,
+        by: UserId::from_u128(9),
+        by_name: "me".to_owned(),
+        at: START,
+    }
+}

@@ -333,7 +333,7 @@ impl ToolSet {
     }
 
     /// The same tools; if there are many, those that can be found are found by a search.
-    fn searched(mut self) -> Self {
+    pub(crate) fn searched(mut self) -> Self {
         let mut can_be_found = self.tools.values().filter(|tool| tool.can_be_found());
         if self.tools.len() <= search::OFFERED_AT_MOST || can_be_found.next().is_none() {
             return self;

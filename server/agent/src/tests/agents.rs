@@ -1,13 +1,14 @@
 //! Calls that have an agent of their own.
 
+use server_records::ExtensionKind;
 use shared_types::{
     CallWait, Event, Mode, SessionId, TurnId, WaitsFor,
-    event::{CallOfSession, CallOutcome, Extensions, Layer, Provenance, Role, TurnOutcome},
+    event::{CallOfSession, CallOutcome, Role, TurnOutcome},
 };
 
 use crate::{
     Carried,
-    testing::{Reply, START, TURN, World},
+    testing::{Reply, START, TURN, World, registered},
 };
 
 const LOOK: (&str, &str) = (
@@ -291,26 +292,9 @@ async fn an_agent_is_told_its_role_and_is_offered_only_the_tools_of_it() {
 async fn a_role_that_people_brought_counts_with_its_limits_and_its_model_only_where_there_is_one() {
     let call = r#"{"description":"review it","prompt":"Review.","agent":"reviewer"}"#;
     let mut world = asks([("SubAgent", call)]);
-    let from = Provenance {
-        layer: Layer::Project,
-        at: ".claude/agents/reviewer.md".to_owned(),
-        digest: shared_types::Digest::of(b"reviewer"),
-        trusted: false,
-    };
-    let reviewer = Role {
-        steps: Some(3),
-        model: Some("no such model".to_owned()),
-        tools: Some(vec!["Read".to_owned()]),
-        from: Some(from),
-        ..role("reviewer")
-    };
-    world.log.append(Event::ExtensionsFound {
-        turn: TURN,
-        extensions: Box::new(Extensions {
-            roles: vec![reviewer],
-            ..Extensions::default()
-        }),
-    });
+    let text = "---\nname: reviewer\ndescription: Reviews.\ntools: Read\nmodel: no such model\nmaxTurns: 3\n---\nReview.";
+    let reviewer = registered(ExtensionKind::Agent, "reviewer", text);
+    world.log.register(reviewer);
     parks(&mut world).await;
     let agents = world.log.agents();
     assert_eq!(agents[0].name, "reviewer-1");

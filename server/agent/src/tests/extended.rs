@@ -8,18 +8,18 @@ use shared_sandbox::{
     scripted::{Script, ScriptedSandbox},
 };
 use shared_types::{
-    Digest, Event, ExtensionId, Mode, ReplicaId, UserId,
+    Event, Mode, ReplicaId, UserId,
     event::{CallOutcome, Choice, HookDecision, HookEnd, Parts, Terms, TurnOutcome},
 };
 
-use crate::testing::{EPOCH, Reply, START, TURN, World, content, ends, exit};
+use crate::testing::{EPOCH, Reply, TURN, World, content, ends, exit, registered};
 
 const SKILL: &str = "---\nname: pdf\ndescription: Fill PDF forms.\n---\nUse $ARGUMENTS well.";
 
 const LS: (&str, &str) = ("Shell", r#"{"command":"ls"}"#);
 
 /// A look that finds these files.
-fn finds(files: &[(&str, &str)]) -> Script {
+pub(super) fn finds(files: &[(&str, &str)]) -> Script {
     let files = files.iter().map(|(path, text)| Instructions {
         path: (*path).to_owned(),
         text: (*text).to_owned(),
@@ -60,7 +60,7 @@ fn ran() -> Script {
 }
 
 /// A turn on a runner, in this mode.
-fn world(mode: Mode, replies: Vec<Reply>, scripts: Vec<Script>) -> World {
+pub(super) fn world(mode: Mode, replies: Vec<Reply>, scripts: Vec<Script>) -> World {
     let world = World::new(replies, scripts);
     world.log.clear();
     world.log.append(Event::InputAccepted {
@@ -87,23 +87,6 @@ fn world(mode: Mode, replies: Vec<Reply>, scripts: Vec<Script>) -> World {
         settings: None,
     });
     world
-}
-
-fn registered(kind: ExtensionKind, name: &str, text: &str) -> RegisteredExtension {
-    RegisteredExtension {
-        id: ExtensionId::from_u128(1),
-        kind,
-        user: Some(UserId::from_u128(9)),
-        name: name.to_owned(),
-        text: text.to_owned(),
-        digest: Digest::of(text.as_bytes()),
-        source: String::new(),
-        packed_bytes: 0,
-        secret: None,
-        by: UserId::from_u128(9),
-        by_name: "me".to_owned(),
-        at: START,
-    }
 }
 
 /// The hooks of a user: this command at this event.

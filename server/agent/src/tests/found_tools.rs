@@ -312,7 +312,7 @@ fn two_hundred_tools_cost_a_request_at_most_two_percent_of_all_in_it() {
         (text.len(), tokens(&text))
     };
     let without = cost(&ToolSet::of(&usual, None));
-    let searched = cost(&ToolSet::of(&all, None));
+    let searched = cost(&ToolSet::of(&all, None).searched());
     let whole = cost(&ToolSet::new(
         all.iter().flat_map(|source| source.tools(None)),
     ));

@@ -7,18 +7,17 @@ use std::sync::{
 
 use async_trait::async_trait;
 use serde_json::json;
+use server_records::ExtensionKind;
 use shared_types::{
-    Digest, Event, Mode,
-    event::{
-        CallOutcome, Extensions, Layer, OfferedTool, Part, Provenance, Question, Terms, ToolServer,
-        ToolServerTransport, TurnOutcome,
-    },
+    Event, Mode,
+    event::{CallOutcome, OfferedTool, Part, Question, Terms, ToolServer, TurnOutcome},
 };
 use tokio::sync::Notify;
 
+use super::extended;
 use crate::{
     Carried, ListedTools, ServerCall, ServerContent, ServerFailure, ServerPlace, ToolServers,
-    testing::{Reply, TURN, World},
+    testing::{Reply, TURN, World, registered},
 };
 
 /// A server whose tools echo, fail or hang.
@@ -87,29 +86,11 @@ impl ToolServers for Scripted {
     }
 }
 
-fn found(trusted: bool) -> Event {
-    let server = ToolServer {
-        name: "files".to_owned(),
-        transport: ToolServerTransport::Stdio {
-            command: "files".to_owned(),
-            args: Vec::new(),
-            env: Default::default(),
-        },
-        from: Provenance {
-            layer: Layer::Project,
-            at: ".mcp.json".to_owned(),
-            digest: Digest::of(b"file"),
-            trusted,
-        },
-    };
-    let extensions = Extensions {
-        servers: vec![server],
-        ..Extensions::default()
-    };
-    Event::ExtensionsFound {
-        turn: TURN,
-        extensions: extensions.into(),
-    }
+const FILE: &str = r#"{"mcpServers": {"files": {"command": "files"}}}"#;
+
+fn registers(world: &World) {
+    let server = registered(ExtensionKind::Mcp, "files", FILE);
+    world.log.register(server);
 }
 
 fn world(calls: &[(&str, &str)]) -> (World, Arc<Scripted>) {
@@ -117,7 +98,7 @@ fn world(calls: &[(&str, &str)]) -> (World, Arc<Scripted>) {
     let mut world = World::new(replies.chain([Reply::says("done")]), []);
     let servers = Arc::new(Scripted::default());
     world.servers = servers.clone();
-    world.log.append(found(true));
+    registers(&world);
     (world, servers)
 }
 
@@ -147,8 +128,17 @@ async fn the_tools_of_a_trusted_server_are_offered_and_a_call_is_recorded_before
 
 #[tokio::test]
 async fn a_server_that_nobody_trusts_is_not_even_asked() {
-    let (world, servers) = world(&[("mcp__files__echo", "{}")]);
-    world.log.append(found(false));
+    let replies = vec![
+        Reply::calls("", [("mcp__files__echo", "{}")]),
+        Reply::says("done"),
+    ];
+    let mut world = extended::world(
+        Mode::Full,
+        replies,
+        vec![extended::finds(&[(".mcp.json", FILE)])],
+    );
+    let servers = Arc::new(Scripted::default());
+    world.servers = servers.clone();
     assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
     assert_eq!(servers.listed.load(Ordering::SeqCst), 0);
     let (outcome, text) = world.only_call();
@@ -242,7 +232,6 @@ async fn ask_and_auto_ask_whatever_the_server_says_of_itself_and_plan_refuses() 
                 ..Terms::default()
             },
         });
-        world.log.append(found(true));
         if mode == Mode::Plan {
             assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
             assert_eq!(world.only_call().0, CallOutcome::Refused);

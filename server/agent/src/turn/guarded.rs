@@ -54,9 +54,11 @@ fn strongest(findings: &[Finding]) -> Option<FindingCategory> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::tools::{
-        SEARCH_TOOLS, Tool, ToolSet,
+        AgentTools, BuiltIn, SEARCH_TOOLS, Tool, ToolSet, ToolSource,
         web::{WebFetchTool, WebSearchTool},
     };
 
@@ -82,7 +84,8 @@ mod tests {
 
     #[test]
     fn each_tool_that_reads_strangers_words_exists() {
-        let standard = ToolSet::standard();
+        let sources: [Arc<dyn ToolSource>; 2] = [Arc::new(BuiltIn), Arc::new(AgentTools)];
+        let standard = ToolSet::of(&sources, None);
         let web = [
             WebFetchTool.name().to_owned(),
             WebSearchTool.name().to_owned(),

@@ -465,8 +465,10 @@ pub(super) async fn next_event(
             return events.recv().await;
         };
         tokio::select! {
-            event = events.recv() => return event,
+            // All of the input is on its way before the end is heard.
+            biased;
             () = open.give() => {}
+            event = events.recv() => return event,
         }
     }
 }
