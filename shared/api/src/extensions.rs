@@ -54,6 +54,7 @@ messages! {
     }
 
     /// An extension to be registered. It takes the place of the one of the same kind, layer and name.
+    #[serde(deny_unknown_fields)]
     pub struct PutExtension {
         /// Its kind.
         pub kind: ExtensionKind,
@@ -76,6 +77,7 @@ messages! {
     }
 
     /// A file with hooks, tool servers or plugins on a runner that is to be trusted, or trusted no more.
+    #[serde(deny_unknown_fields)]
     pub struct TrustExtension {
         /// The file, relative to the root of the workspace.
         pub path: String,
