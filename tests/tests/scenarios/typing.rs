@@ -93,7 +93,7 @@ async fn esc_twice_goes_back_to_before_a_message_with_its_files() {
     model.script(vec![
         Reply::call("Read", r#"{"path":"a.txt"}"#),
         Reply::call("Edit", r#"{"path":"a.txt","old":"one","new":"two"}"#),
-        Reply::call("Edit", r#"{"path":"a.txt","old":"two","new":"three"}"#),
+        Reply::call("Edit", r#"{"path":"a.txt","old":"two","new":"drei"}"#),
         Reply::call("Write", r#"{"path":"b.txt","content":"new\n"}"#),
         Reply::text("edited"),
         Reply::text("so it stays"),
@@ -103,7 +103,7 @@ async fn esc_twice_goes_back_to_before_a_message_with_its_files() {
     screen.until_shown("edited").await;
     let is_over = async || (!screen.shown().contains("Esc stops")).then_some(());
     eventually("the turn is over", is_over).await;
-    assert_eq!(std::fs::read_to_string(&file).expect("a file"), "three\n");
+    assert_eq!(std::fs::read_to_string(&file).expect("a file"), "drei\n");
     screen.type_in("\x1b");
     screen.until_shown("Esc once more goes back").await;
     screen.type_in("\x1b");
@@ -120,7 +120,7 @@ async fn esc_twice_goes_back_to_before_a_message_with_its_files() {
     let requests = model.requests();
     let last = requests.last().expect("a request").to_string();
     assert!(
-        last.contains("please edit again") && !last.contains("three"),
+        last.contains("please edit again") && !last.contains("drei"),
         "{last}"
     );
 }
