@@ -121,7 +121,8 @@ async fn a_server_that_is_killed_at_each_event_loses_no_agent_and_runs_none_twic
             break;
         }
     }
-    assert!(kills >= 6, "killed {kills} times");
+    // A server that starts may tell several events at once.
+    assert!(kills >= 3, "killed {kills} times");
     has_ended_well(&gantry, &runner, &mut talk, turn).await;
 }
 
