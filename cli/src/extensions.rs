@@ -350,7 +350,6 @@ fn action(hook: &Hook) -> String {
     match &hook.handler {
         HookHandler::Command { command } => command.clone(),
         HookHandler::Http { url, .. } => format!("POST {url}"),
-        HookHandler::McpTool { server, tool } => format!("{server}: {tool}"),
         HookHandler::BuiltIn { name } => format!("built-in {name}"),
     }
 }

@@ -74,7 +74,6 @@ pub(crate) fn action(handler: &HookHandler) -> String {
         HookHandler::Http { url, .. } => {
             format!("POST {}", shared_types::clean::clean_line(url, MAX_ACTION))
         }
-        HookHandler::McpTool { server, tool } => format!("{server}: {tool}"),
         HookHandler::BuiltIn { name } => format!("built-in {name}"),
     };
     shared_types::clean::clean_line(&words, MAX_ACTION)

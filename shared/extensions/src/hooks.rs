@@ -53,8 +53,6 @@ struct Words {
     url: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
-    server: Option<String>,
-    tool: Option<String>,
     name: Option<String>,
     /// In seconds.
     timeout: Option<f64>,
@@ -153,16 +151,19 @@ fn handler(words: Words) -> Result<HookHandler, Invalid> {
             url: bounded(words.url, "url")?,
             headers: words.headers,
         },
-        "mcp_tool" => HookHandler::McpTool {
-            server: bounded(words.server, "server")?,
-            tool: bounded(words.tool, "tool")?,
-        },
-        "built_in" => HookHandler::BuiltIn {
-            name: bounded(words.name, "name")?,
+        "built_in" => match words.name.as_deref() {
+            Some(name @ "secrets") => HookHandler::BuiltIn {
+                name: name.to_owned(),
+            },
+            _ => {
+                return Err(Invalid::new(
+                    "its name is no built-in action; there is: secrets",
+                ));
+            }
         },
         other => {
             return Err(Invalid::new(format!(
-                "its type {:?} is none of command, http, mcp_tool and built_in",
+                "its type {:?} is none of command, http and built_in",
                 cleaned(other, MAX_SHOWN)
             )));
         }
@@ -264,11 +265,11 @@ mod tests {
     #[test]
     fn a_handler_that_cannot_be_used_is_named_and_the_others_count() {
         let (hooks, unread) = read(
-            r#"{"hooks": {"PreToolUse": [{"hooks": [{"type": "prompt"}, {"type": "command"},
+            r#"{"hooks": {"PreToolUse": [{"hooks": [{"type": "prompt"}, {"type": "mcp_tool"}, {"type": "built_in", "name": "x"}, {"type": "command"},
                 {"type": "command", "command": "x", "timeout": 0}, {"type": "command", "command": "x", "args": ["a'b"]}]}]}}"#,
         )
         .unwrap();
-        assert_eq!(unread.len(), 3);
+        assert_eq!(unread.len(), 5);
         assert_eq!(
             hooks[0].handler,
             HookHandler::Command {

@@ -125,9 +125,6 @@ impl Turn<'_> {
             HookHandler::BuiltIn { name } => {
                 Err(format!("there is no built-in {name:?}; there is: secrets"))
             }
-            HookHandler::McpTool { .. } => {
-                Err("hooks that call a tool server are not there yet".to_owned())
-            }
         };
         let (said, failed) = match said {
             Ok(said) => (said, None),

@@ -55,7 +55,6 @@ impl Commands {
             let action = match &hook.handler {
                 HookHandler::Command { command } => command.clone(),
                 HookHandler::Http { url, .. } => format!("POST {url}"),
-                HookHandler::McpTool { server, tool } => format!("{server}: {tool}"),
                 HookHandler::BuiltIn { name } => format!("built-in {name}"),
             };
             vec![

@@ -367,13 +367,6 @@ pub enum HookHandler {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         headers: BTreeMap<String, String>,
     },
-    /// Calls a tool of a tool server.
-    McpTool {
-        /// The server.
-        server: String,
-        /// The tool.
-        tool: String,
-    },
     /// Does something that Gantry itself can do.
     BuiltIn {
         /// The name of the action.
