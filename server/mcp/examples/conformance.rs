@@ -6,14 +6,23 @@
 //!
 //! The suite says the scenario and the version in the environment, and the server's address in the last argument.
 
-use std::{collections::BTreeMap, error::Error, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    error::Error,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use async_trait::async_trait;
+use reqwest::{Method, header::LOCATION};
 use serde_json::{Map, Value};
 use server_mcp::{
     Client, ElicitAnswer, Elicitation, Era, McpError, Options, Person, Remote, Tool, Way,
+    sign_in::{Access, AccessToken, Answer, Challenge, Grant, KnownClient, Own, SignIns},
 };
 use server_web::CheckedClient;
+use shared_types::{Entropy as _, OsEntropy};
+use url::Url;
 
 /// Accepts each question with its defaults.
 struct Accepts;
@@ -26,6 +35,75 @@ impl Person for Accepts {
 
     async fn elicit(&self, _: Elicitation) -> ElicitAnswer {
         ElicitAnswer::Accept(Map::new())
+    }
+}
+
+/// Signs in as often as it is asked to. The suite's authorization servers ask no person.
+struct SignsIn {
+    web: CheckedClient,
+    server: Url,
+    known: Option<KnownClient>,
+    grant: Mutex<Option<Grant>>,
+    /// All scopes that were asked for so far.
+    asked: Mutex<BTreeSet<String>>,
+}
+
+impl SignsIn {
+    async fn signed_in(&self, challenge: &Challenge) -> Result<Grant, Box<dyn Error>> {
+        let sign_ins = SignIns::new(self.web.clone());
+        let found = sign_ins.find(&self.server, challenge).await?;
+        let also = match challenge.wants_more() {
+            true => self
+                .asked
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
+            false => BTreeSet::new(),
+        };
+        let own = Own {
+            redirect: "http://localhost:3000/callback",
+            document: Some("https://conformance-test.local/client-metadata.json"),
+            known: self.known.as_ref(),
+        };
+        let random = |bytes: &mut [u8]| OsEntropy.fill(bytes);
+        let (url, begun) = sign_ins
+            .begin(&found, challenge, &also, &own, random)
+            .await?;
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = begun.scopes().clone();
+        let sent_back = self.web.request(Method::GET, &url)?.send().await?;
+        let location = sent_back.headers().get(LOCATION).ok_or("no redirect")?;
+        let brought: BTreeMap<_, _> = Url::parse(location.to_str()?)?
+            .query_pairs()
+            .into_owned()
+            .collect();
+        if brought.get("state") != Some(&begun.state) {
+            return Err("another state".into());
+        }
+        let answer = Answer {
+            code: brought.get("code").cloned().unwrap_or_default(),
+            iss: brought.get("iss").cloned(),
+            ..Answer::default()
+        };
+        Ok(sign_ins.redeem(&begun, &answer).await?)
+    }
+}
+
+#[async_trait]
+impl Access for SignsIn {
+    async fn token(&self) -> Result<Option<AccessToken>, McpError> {
+        let grant = self.grant.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(grant.as_ref().map(Grant::access))
+    }
+
+    async fn refused(
+        &self,
+        _: Option<&AccessToken>,
+        challenge: &Challenge,
+    ) -> Result<bool, McpError> {
+        let signed_in = self.signed_in(challenge).await;
+        let grant = signed_in.map_err(|error| McpError::SignIn(error.to_string()))?;
+        *self.grant.lock().unwrap_or_else(PoisonError::into_inner) = Some(grant);
+        Ok(true)
     }
 }
 
@@ -51,7 +129,19 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // The suite's servers listen here.
     let here = ["127.0.0.0/8", "::1/128"].map(str::parse);
     let here = here.into_iter().collect::<Result<_, _>>()?;
-    let remote = Remote::new(CheckedClient::new(here)?, &url, &BTreeMap::new())?;
+    let web = CheckedClient::new(here)?;
+    let word = |name: &str| context[name].as_str().map(str::to_owned);
+    let access = SignsIn {
+        server: web.url(&url)?,
+        known: word("client_id").map(|id| KnownClient {
+            id,
+            secret: word("client_secret"),
+        }),
+        web: web.clone(),
+        grant: Mutex::default(),
+        asked: Mutex::default(),
+    };
+    let remote = Remote::new(web, &url, &BTreeMap::new())?.with_access(Arc::new(access));
     let person = Arc::new(Accepts);
     let client = Client::connect(Way::Http(remote), Options { era, person }).await?;
     let tools = client.tools().await?;

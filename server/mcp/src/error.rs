@@ -38,6 +38,9 @@ pub enum McpError {
     /// It wants to know who asks.
     #[error("the tool server wants a sign-in{}", hint(.0))]
     Unauthorized(Option<String>),
+    /// The person's sign-in is of no use; the words say what to do.
+    #[error("{0}")]
+    SignIn(String),
     /// The web refused with this status.
     #[error("the tool server's address answered with the status {0}")]
     Status(u16),
@@ -60,7 +63,9 @@ impl McpError {
             ),
             Self::Form(_) | Self::Rounds(_) => true,
             Self::Status(status) => *status >= 500,
-            Self::Refused { .. } | Self::Version(_) | Self::Unauthorized(_) => false,
+            Self::Refused { .. } | Self::Version(_) | Self::Unauthorized(_) | Self::SignIn(_) => {
+                false
+            }
         }
     }
 

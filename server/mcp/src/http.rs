@@ -14,7 +14,7 @@ use std::{
 
 use reqwest::{
     Method, RequestBuilder, Response,
-    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 use serde_json::{Value, json};
 use server_web::{CheckedClient, WebError};
@@ -33,6 +33,7 @@ use crate::{
     era::MODERN,
     headers::encoded,
     message::{self, Incoming, RpcError},
+    sign_in::{Access, Challenge, MAX_REFUSALS},
 };
 
 /// Headers of the protocol and of HTTP itself, which no setting replaces.
@@ -54,6 +55,7 @@ pub struct Remote {
     client: CheckedClient,
     url: Url,
     headers: HeaderMap,
+    access: Option<Arc<dyn Access>>,
 }
 
 impl fmt::Debug for Remote {
@@ -98,7 +100,17 @@ impl Remote {
             client,
             url,
             headers: map,
+            access: None,
         })
+    }
+
+    /// The same server, asked in a person's name. A header that says who asks goes before it.
+    #[must_use]
+    pub fn with_access(mut self, access: Arc<dyn Access>) -> Self {
+        if !self.headers.contains_key(AUTHORIZATION) {
+            self.access = Some(access);
+        }
+        self
     }
 
     fn request(&self, method: Method) -> Result<RequestBuilder, McpError> {
@@ -259,17 +271,41 @@ impl HttpLink {
         }
     }
 
+    /// Sends a request. One that the server refuses for want of the right token has had no effect: it is sent again with
+    /// another token, where there is one.
     async fn send(&self, request: RequestBuilder) -> Result<Response, McpError> {
-        let sent = request.send().await;
-        let response =
-            sent.map_err(|error| CheckedClient::unreachable(&self.remote.url, &error))?;
-        match response.status().as_u16() {
-            401 | 403 => {
-                let challenge = response.headers().get(WWW_AUTHENTICATE);
-                let challenge = challenge.and_then(|challenge| challenge.to_str().ok());
-                Err(McpError::Unauthorized(challenge.map(peer_words)))
+        let access = self.remote.access.as_deref();
+        let (mut request, mut refusals) = (Some(request), 0);
+        loop {
+            let again = request.as_ref().and_then(RequestBuilder::try_clone);
+            let Some(mut asked) = request.take() else {
+                return Err(McpError::Unauthorized(None));
+            };
+            let token = match access {
+                Some(access) => access.token().await?,
+                None => None,
+            };
+            if let Some(token) = &token {
+                asked = asked.bearer_auth(token.expose());
             }
-            _ => Ok(response),
+            let sent = asked.send().await;
+            let response =
+                sent.map_err(|error| CheckedClient::unreachable(&self.remote.url, &error))?;
+            let status = response.status().as_u16();
+            if !matches!(status, 401 | 403) {
+                return Ok(response);
+            }
+            let challenge = Challenge::of(status, response.headers());
+            let is_answered = match access {
+                Some(access) if challenge.wants_token() && refusals < MAX_REFUSALS => {
+                    access.refused(token.as_ref(), &challenge).await?
+                }
+                _ => false,
+            };
+            if !is_answered {
+                return Err(McpError::Unauthorized(challenge.told()));
+            }
+            (request, refusals) = (again, refusals + 1);
         }
     }
 

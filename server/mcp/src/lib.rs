@@ -10,6 +10,7 @@
 //! - `era`: the versions of the protocol, and the parts of a request that depend on them.
 //! - `pipe`: a connection over a program's standard input and output.
 //! - `http`: a connection over streamable HTTP.
+//! - `sign_in`: the sign-in to a server of the web, in a person's name.
 //! - `client`: the requests.
 //! - `tool`, `schema`, `names`, `headers`: the tools of a server, checked.
 //! - `content`: the results of a call.
@@ -27,6 +28,7 @@ mod message;
 mod names;
 mod pipe;
 mod schema;
+pub mod sign_in;
 mod tool;
 
 pub use self::{
