@@ -147,7 +147,7 @@ impl Extensions {
         }
     }
 
-    /// The extensions that the last turn of a session found.
+    /// The extensions that the last turn of a session found, with the trust in their files as it is now.
     ///
     /// # Errors
     /// If the user has no such session, or may not see settings.
@@ -157,10 +157,22 @@ impl Extensions {
         let last = self
             .store
             .last_event(ctx.tenant, session, "extensions.found");
-        Ok(match last.await? {
-            Some(Event::ExtensionsFound { extensions, .. }) => *extensions,
-            _ => Found::default(),
-        })
+        let Some(Event::ExtensionsFound { mut extensions, .. }) = last.await? else {
+            return Ok(Found::default());
+        };
+        let sandbox = self.sandbox(ctx, session).await?;
+        let trusted = self.store.trusted_extensions(ctx.tenant, ctx.user).await?;
+        let hooks = extensions.hooks.iter_mut().map(|hook| &mut hook.from);
+        let servers = extensions.servers.iter_mut().map(|server| &mut server.from);
+        let plugins = extensions.plugins.iter_mut().map(|plugin| &mut plugin.from);
+        for from in hooks.chain(servers).chain(plugins) {
+            if from.layer.is_on_runner() {
+                from.trusted = trusted.iter().any(|file| {
+                    file.sandbox == sandbox && file.path == from.at && file.digest == from.digest
+                });
+            }
+        }
+        Ok(*extensions)
     }
 
     /// Trusts a file with hooks, tool servers or plugins that the last look of a session found, if its text has this

@@ -90,8 +90,8 @@ pub(crate) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The extensions that the last turn of a session found, each with the layer that it comes from. Hooks, tool servers and
-/// plugins of files do nothing until the caller trusts the file.
+/// The extensions that the last turn of a session found, each with the layer that it comes from and with the trust as it
+/// is now. Hooks, tool servers and plugins of files do nothing until the caller trusts the file.
 #[utoipa::path(get, path = "/api/v1/sessions/{id}/extensions", operation_id = "found_extensions", params(("id" = inline(SessionId), Path)), responses(
     (status = 200, body = Extensions), (status = 401, body = Problem), (status = 404, body = Problem)))]
 pub(crate) async fn found(
