@@ -359,7 +359,7 @@ async fn token(
         redirect: &asked.redirect_uri,
     };
     // On the heap, so that a stranger whose body does not come takes no room for it.
-    let redeemed = Box::pin(doors.app.access.redeem_grant(shown, Some(peer.ip()))).await;
+    let redeemed = Box::pin(doors.app.access.redeem_grant(shown, peer.ip())).await;
     match redeemed {
         Ok(granted) => {
             let scopes: Vec<_> = granted.key.scopes.iter().map(|it| it.to_string()).collect();
@@ -379,6 +379,12 @@ async fn token(
                 "temporarily_unavailable",
                 why,
             )
+        }
+        Err(error @ AppError::TooMany { retry_after_s }) => {
+            let why = error.to_string();
+            let status = StatusCode::TOO_MANY_REQUESTS;
+            let wait = [(header::RETRY_AFTER, HeaderValue::from(retry_after_s))];
+            (wait, refused(status, "temporarily_unavailable", &why)).into_response()
         }
         Err(error) => bad("invalid_grant", &error.to_string()),
     }

@@ -11,8 +11,12 @@ use serde::{Deserialize, Serialize};
 use server_store::{KnownRequest, RequestAnswer, RequestKey, Scope, Scopes};
 use shared_types::{CredentialId, Digest, TenantId, Timestamp, Token, UserId};
 
-use super::{Access, Key, KeyTerms};
-use crate::{AppError, OpContext, rights::Action};
+use super::{ATTEMPTS_WITHIN, Access, Key, KeyTerms, SIGN_IN};
+use crate::{
+    AppError, OpContext,
+    refusals::{Refusal, place},
+    rights::Action,
+};
 
 /// The time for which a code is good.
 const CODE_FOR: Duration = Duration::from_secs(60);
@@ -140,12 +144,29 @@ impl Access {
     ///
     /// # Errors
     /// [`AppError::Unauthenticated`] if the code is not good, or was given to another program; also if the person has
-    /// signed out since, or may not give the key any more.
+    /// signed out since, or may not give the key any more. [`AppError::TooMany`] after many such codes in a minute, as of
+    /// [`Access::sign_in`].
     pub async fn redeem_grant(
         &self,
         shown: ShownCode<'_>,
-        from: Option<IpAddr>,
+        from: IpAddr,
     ) -> Result<GrantedKey, AppError> {
+        let redeemed = self.redeemed(shown, from).await;
+        if !matches!(redeemed, Err(AppError::Unauthenticated(_))) {
+            return redeemed;
+        }
+        let refusal = Refusal::of_stranger(SIGN_IN, "code of a program", place(Some(from)));
+        self.gate.not_let_in(refusal);
+        let (hash, now) = (Digest::of(shown.code.as_bytes()), self.clock.now());
+        match self.counted(&hash, from, now).await? {
+            true => redeemed,
+            false => Err(AppError::TooMany {
+                retry_after_s: ATTEMPTS_WITHIN.as_secs(),
+            }),
+        }
+    }
+
+    async fn redeemed(&self, shown: ShownCode<'_>, from: IpAddr) -> Result<GrantedKey, AppError> {
         let (tenant, user) = of_code(shown.code).ok_or(NOT_GOOD)?;
         let kept = self.kept_grant(tenant, user, shown.code).await?;
         let verifier = Digest::of(shown.verifier.as_bytes());
@@ -165,7 +186,7 @@ impl Access {
         }
         let row = self.store.subject(tenant, kept.credential).await?;
         let row = row.filter(|row| row.user == user).ok_or(NOT_GOOD)?;
-        let ctx = self.context(&row, from)?;
+        let ctx = self.context(&row, Some(from))?;
         let terms = KeyTerms {
             name: kept.name,
             scopes: Some(kept.scopes.into_iter().collect()),
@@ -225,6 +246,7 @@ mod tests {
     use super::*;
     use crate::testing::Fixture;
 
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
     const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 
     fn grant() -> Grant {
@@ -269,23 +291,53 @@ mod tests {
             },
             ShownCode { code: "", ..shown },
         ] {
-            let refused = access.redeem_grant(wrong, None).await;
+            let refused = access.redeem_grant(wrong, HERE).await;
             assert!(
                 matches!(refused, Err(AppError::Unauthenticated(_))),
                 "{wrong:?}"
             );
         }
-        let granted = access.redeem_grant(shown, None).await.expect("a key");
+        let granted = access.redeem_grant(shown, HERE).await.expect("a key");
         assert_eq!(granted.key.name, "Claude Code");
         assert_eq!(granted.key.scopes, [Scope::Exec].into_iter().collect());
         let ctx = access.authenticate(&granted.token.reveal(), None).await;
         assert_eq!(ctx.expect("it holds").user, fixture.ctx.user);
-        let again = access.redeem_grant(shown, None).await;
+        let again = access.redeem_grant(shown, HERE).await;
         assert!(matches!(again, Err(AppError::Unauthenticated(_))));
         let managing = Grant {
             scopes: [Scope::Admin].into_iter().collect(),
             ..grant()
         };
         assert!(access.grant(&fixture.ctx, managing).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn after_many_wrong_codes_an_address_is_told_to_wait_and_a_good_code_is_taken_still() {
+        let fixture = Fixture::practice().await;
+        let access = &fixture.app.access;
+        let good = access.grant(&fixture.ctx, grant()).await.expect("a code");
+        let redirect = "http://127.0.0.1:1/callback";
+        let unknown = ShownCode {
+            code: "wrong",
+            verifier: VERIFIER,
+            client: "a",
+            redirect,
+        };
+        for number in 0..10 {
+            let wrong = format!("{good}{number}");
+            let shown = ShownCode {
+                code: &wrong,
+                ..unknown
+            };
+            let refused = access.redeem_grant(shown, HERE).await;
+            assert!(matches!(refused, Err(AppError::Unauthenticated(_))));
+        }
+        let refused = access.redeem_grant(unknown, HERE).await;
+        assert!(matches!(refused, Err(AppError::TooMany { .. })));
+        let shown = ShownCode {
+            code: &good,
+            ..unknown
+        };
+        assert!(access.redeem_grant(shown, HERE).await.is_ok());
     }
 }

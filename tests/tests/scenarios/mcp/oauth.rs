@@ -92,6 +92,12 @@ async fn a_person_lets_a_program_in_and_its_key_is_in_the_list_and_ends_there() 
     );
     let again = exchanged(&gantry, &client, code, ("", "")).await;
     assert_eq!(again["error"], "invalid_grant", "{again}");
+    // Five codes were wrong so far. After ten in a minute no guess is told more than to wait.
+    for _ in 0..5 {
+        exchanged(&gantry, &client, code, ("code", "other")).await;
+    }
+    let waits = exchanged(&gantry, &client, code, ("code", "other")).await;
+    assert_eq!(waits["error"], "temporarily_unavailable", "{waits}");
 
     let token = granted["access_token"].as_str().expect("a token");
     let program = McpClient::begun(&gantry, token).await;
