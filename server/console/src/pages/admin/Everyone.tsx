@@ -11,9 +11,10 @@ import { ErrorNote } from "@/ui/ErrorNote";
 import { Page, Section } from "@/ui/Page";
 import { Skeleton } from "@/ui/Skeleton";
 import { EveryonesAccounts } from "./everyone/EveryonesAccounts";
+import { EveryonesExtensions } from "./everyone/EveryonesExtensions";
 import { EveryonesRules } from "./everyone/EveryonesRules";
 
-/** What counts for everyone of the tenant: limits, the values of those who chose none, models and rules. */
+/** What counts for everyone of the tenant: limits, the values of those who chose none, models, rules and extensions. */
 export function Everyone() {
   const { t } = useTranslation("settings");
   const me = useMe();
@@ -57,6 +58,7 @@ export function Everyone() {
       </Section>
       <EveryonesAccounts query={models} editable={editable} />
       <EveryonesRules query={permissions} editable={editable} />
+      <EveryonesExtensions editable={editable} />
     </Page>
   );
 }

@@ -1,8 +1,9 @@
-import { Bell, Bot, CircleUser, KeyRound, type LucideIcon, MonitorSmartphone, Palette, Scale, Server, SlidersHorizontal } from "lucide-react";
+import { Bell, Bot, CircleUser, KeyRound, type LucideIcon, MonitorSmartphone, Palette, Puzzle, Scale, Server, SlidersHorizontal } from "lucide-react";
 import type { ComponentType } from "react";
 import { AccountSection } from "./AccountSection";
 import { AgentSection } from "./AgentSection";
 import { AppearanceSection } from "./AppearanceSection";
+import { ExtensionsSection } from "./extensions/ExtensionsSection";
 import { KeysSection } from "./keys/KeysSection";
 import { SignInsSection } from "./keys/SignInsSection";
 import { ModelsSection } from "./models/ModelsSection";
@@ -14,7 +15,7 @@ import { RunnerSection } from "./runner/RunnerSection";
 export interface PartOfSettings {
   /** Stands behind `#` in the page's address. */
   id: string;
-  name: "navRunner" | "navModels" | "navAgent" | "navRules" | "navAppearance" | "navNotifications" | "navKeys" | "navSignIns" | "navAccount";
+  name: "navRunner" | "navModels" | "navAgent" | "navRules" | "navExtensions" | "navAppearance" | "navNotifications" | "navKeys" | "navSignIns" | "navAccount";
   icon: LucideIcon;
   Content: ComponentType;
 }
@@ -25,6 +26,7 @@ export const PARTS = [
   { id: "models", name: "navModels", icon: Bot, Content: ModelsSection },
   { id: "agent", name: "navAgent", icon: SlidersHorizontal, Content: AgentSection },
   { id: "rules", name: "navRules", icon: Scale, Content: RulesSection },
+  { id: "extensions", name: "navExtensions", icon: Puzzle, Content: ExtensionsSection },
   { id: "appearance", name: "navAppearance", icon: Palette, Content: AppearanceSection },
   { id: "notifications", name: "navNotifications", icon: Bell, Content: NotificationsSection },
   { id: "keys", name: "navKeys", icon: KeyRound, Content: KeysSection },

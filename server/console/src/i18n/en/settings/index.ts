@@ -1,3 +1,4 @@
+import { extensions } from "./extensions";
 import { keys } from "./keys";
 import { models } from "./models";
 import { page } from "./page";
@@ -5,4 +6,4 @@ import { rules } from "./rules";
 import { values } from "./values";
 
 /** Words of the settings, of one person and of everyone. */
-export const settings = { ...page, ...values, ...models, ...rules, ...keys };
+export const settings = { ...page, ...values, ...models, ...rules, ...extensions, ...keys };

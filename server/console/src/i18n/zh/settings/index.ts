@@ -1,7 +1,8 @@
+import { extensions } from "./extensions";
 import { keys } from "./keys";
 import { models } from "./models";
 import { page } from "./page";
 import { rules } from "./rules";
 import { values } from "./values";
 
-export const settings = { ...page, ...values, ...models, ...rules, ...keys };
+export const settings = { ...page, ...values, ...models, ...rules, ...extensions, ...keys };
