@@ -1,6 +1,6 @@
 import { Link, useParams } from "@tanstack/react-router";
-import { MessageCircleOff, MessageCirclePlus, PanelRightOpen } from "lucide-react";
-import { useCallback, useMemo, useRef, useState } from "react";
+import { MessageCircleOff, MessageCirclePlus, PanelRightOpen, Puzzle } from "lucide-react";
+import { lazy, Suspense, useCallback, useMemo, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { mayWork, useMe } from "@/api/me";
 import { ProblemError } from "@/api/problem";
@@ -28,6 +28,8 @@ import { Working } from "./conversation/Working";
 import { Panel } from "./panel/Panel";
 import { usePanel } from "./panel/usePanel";
 
+const SessionExtensions = lazy(() => import("./panel/SessionExtensions"));
+
 /** The form of a session's id. The server would not understand another one. */
 const SESSION = /^ses_[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 
@@ -47,15 +49,17 @@ function OneConversation({ session }: { session: string }) {
   const list = useRef<ItemListHandle>(null);
   const edit = useEditing(me?.user.id ?? "", session, snapshot);
   const [isPanelOpen, openPanel] = usePanel();
+  const [showsExtensions, showExtensions] = useState(false);
   const { facts } = snapshot;
   const stops = useStops(facts, snapshot);
   const rows = maker.rows(snapshot.items);
   const live = useLinkState().state === "live" && snapshot.caughtUp;
   const works = facts.working !== null || facts.queue.length > 0;
+  const onExtensions = useCallback(() => showExtensions(true), []);
   const hold = useCallback(() => list.current?.hold(), []);
   const context = useMemo<Context>(
-    () => ({ session, people: facts.people, me: me?.user.id, live, works, turn: facts.working?.turn, onFold: hold, onEdit: edit.ask }),
-    [session, facts.people, me?.user.id, live, works, facts.working?.turn, hold, edit.ask],
+    () => ({ session, people: facts.people, me: me?.user.id, live, works, turn: facts.working?.turn, onFold: hold, onExtensions, onEdit: edit.ask }),
+    [session, facts.people, me?.user.id, live, works, facts.working?.turn, hold, onExtensions, edit.ask],
   );
   const kept = useMemo(() => facts.approvals.flatMap((approval) => approval.item ?? []), [facts.approvals]);
   const editLast = () => {
@@ -76,7 +80,12 @@ function OneConversation({ session }: { session: string }) {
             session={session}
             facts={facts}
             live={snapshot.caughtUp}
-            actions={!isPanelOpen && <IconButton icon={PanelRightOpen} label={t("openPanel")} onClick={() => openPanel(true)} />}
+            actions={
+              <>
+                <IconButton icon={Puzzle} label={t("openExtensions")} onClick={onExtensions} />
+                {!isPanelOpen && <IconButton icon={PanelRightOpen} label={t("openPanel")} onClick={() => openPanel(true)} />}
+              </>
+            }
           />
           {snapshot.status === "loading" ? (
             <Loading seq={snapshot.seq} />
@@ -112,6 +121,11 @@ function OneConversation({ session }: { session: string }) {
         </main>
         {isPanelOpen && <Panel session={session} facts={facts} onClose={() => openPanel(false)} />}
       </div>
+      {showsExtensions && (
+        <Suspense>
+          <SessionExtensions session={session} onClose={() => showExtensions(false)} />
+        </Suspense>
+      )}
       <RewindDialog open={edit.asked !== undefined} onClose={edit.dismiss} onChoose={edit.choose} />
       <Announcer snapshot={snapshot} />
     </ConversationContext>

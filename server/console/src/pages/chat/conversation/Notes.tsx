@@ -35,7 +35,7 @@ function Line({ children, className }: { children: ReactNode; className?: string
 
 function Plain({ note }: { note: Exclude<Note, NoteOf<"turn_ended" | "compacted" | "rewound">> }) {
   const { t, i18n } = useTranslation("transcript");
-  const { people, me } = useConversation();
+  const { people, me, onExtensions } = useConversation();
   const outcomeWords = useOutcomeWords();
   const number = (count: number) => compact(count, i18n.language);
   switch (note.type) {
@@ -74,7 +74,10 @@ function Plain({ note }: { note: Exclude<Note, NoteOf<"turn_ended" | "compacted"
           {counted.length === 0 && isAll && <Line>{t("extensionsNone")}</Line>}
           {note.untrusted.map((path) => (
             <Line key={path} className="text-warn">
-              {t("extensionsUntrusted", { path })}
+              {t("extensionsUntrusted", { path })}{" "}
+              <button type="button" className="touchable font-medium text-accent hover:underline" aria-label={t("extensionsLookAt", { path })} onClick={onExtensions}>
+                {t("extensionsLook")}
+              </button>
             </Line>
           ))}
           {note.unread.map((why, index) => (

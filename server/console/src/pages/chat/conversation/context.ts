@@ -15,6 +15,8 @@ export interface Conversation {
   readonly turn: string | undefined;
   /** Called before something opens or closes by the reader's hand, so that the page keeps its place. */
   readonly onFold: () => void;
+  /** Called to show the extensions of the session. */
+  readonly onExtensions: () => void;
   /** Called to edit a person's message. */
   readonly onEdit: (turn: string, text: string) => void;
 }
@@ -28,6 +30,7 @@ export const ConversationContext = createContext<Conversation>({
   works: false,
   turn: undefined,
   onFold: () => {},
+  onExtensions: () => {},
   onEdit: () => {},
 });
 

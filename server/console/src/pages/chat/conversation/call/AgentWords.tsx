@@ -1,12 +1,18 @@
 import { Link } from "@tanstack/react-router";
+import { useState } from "react";
 import { useTranslation } from "react-i18next";
+import { mayWork, useMe } from "@/api/me";
+import { stopTurn } from "@/api/turns";
 import { compact } from "@/format/number";
 import type { CallAgent } from "@/transcript/model";
+import { Button } from "@/ui/Button";
+import { sayFailed } from "@/ui/Toast";
 
-/** The agent of a call: its name, which leads to its conversation, and its end. */
+/** The agent of a call: its name, which leads to its conversation, and its end. One that works can be stopped alone. */
 export function AgentWords({ agent }: { agent: CallAgent }) {
   const { t, i18n } = useTranslation("transcript");
   const { ended } = agent;
+  const me = useMe();
   const end = ended && { steps: ended.steps, tokens: compact(ended.tokens, i18n.language) };
   return (
     <p className="flex flex-wrap items-center gap-x-2 border-t border-line px-3 py-1.5 text-dense text-muted">
@@ -14,7 +20,28 @@ export function AgentWords({ agent }: { agent: CallAgent }) {
         {agent.name}
       </Link>
       <span>{ended ? t(`agent_${ended.outcome}`) : t("agentWorks")}</span>
+      {!ended && mayWork(me) && <StopAgent session={agent.session} name={agent.name} />}
       {end && <span className="tabular-nums">{t("agentUsed", end)}</span>}
     </p>
+  );
+}
+
+/** Stops the agent and what it runs; the turn that waits for it goes on. It is stopped once the log says so. */
+function StopAgent({ session, name }: { session: string; name: string }) {
+  const { t } = useTranslation("transcript");
+  const [asked, setAsked] = useState(false);
+  const stop = async () => {
+    setAsked(true);
+    try {
+      await stopTurn(session);
+    } catch (error) {
+      setAsked(false);
+      sayFailed(t("stopFailed"), error);
+    }
+  };
+  return (
+    <Button size="sm" className="ml-auto" busy={asked} aria-label={t("stopAgentNamed", { name })} title={t("stopAgentHint")} onClick={() => void stop()}>
+      {asked ? t("stopping") : t("stop")}
+    </Button>
   );
 }
