@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import { X } from "lucide-react";
 import { useTranslation } from "react-i18next";
 import type { CommandTable, Shown } from "@/api/schema";
@@ -37,6 +38,16 @@ function isToldIn({ columns }: CommandTable, column: number): boolean {
   return columns.length === 0 || TOLD_COLUMNS.includes(columns[column] ?? "");
 }
 
+/** A cell; the id of a session leads to it. */
+function Cell({ table, column, text }: { table: CommandTable; column: number; text: string }) {
+  if (table.columns[column] !== "SESSION" || !text.startsWith("ses_")) return isToldIn(table, column) ? told(text) : text;
+  return (
+    <Link to="/chat/$session" params={{ session: text }} search={(before) => ({ ...before, new: undefined })} className="text-accent">
+      {text}
+    </Link>
+  );
+}
+
 function Table({ table }: { table: CommandTable }) {
   return (
     <table className="w-full text-left">
@@ -56,7 +67,7 @@ function Table({ table }: { table: CommandTable }) {
           <tr key={place} className="align-top">
             {row.map((cell, column) => (
               <td key={column} className={cx("py-0.5 pr-4 wrap-anywhere last:pr-0 first:whitespace-nowrap", table.columns.length > 0 && "max-md:first:whitespace-normal")}>
-                {isToldIn(table, column) ? told(cell) : cell}
+                <Cell table={table} column={column} text={cell} />
               </td>
             ))}
           </tr>

@@ -50,6 +50,7 @@ export function Box({ session, working, waits, stops, disabledReason, onEditDone
   const model = useChosenModel(session);
   const { send, busy, error, forget } = useSend({ user, session, text, editing, images, onText, onGiveBack, onEditDone });
   const completions = useCompletions({
+    session,
     text,
     cursor,
     commands: session !== undefined && !editing,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Command, ListedEntry } from "@/api/schema";
-import { commandsLike, filesLike, wordAt } from "./complete";
+import type { Command, Extension, ListedEntry, Skill } from "@/api/schema";
+import { commandsLike, filesLike, skillCommands, wordAt } from "./complete";
 
 const file = (name: string): ListedEntry => ({ name, kind: "file", bytes: 1 });
 const folder = (name: string): ListedEntry => ({ name, kind: "directory", bytes: 0 });
@@ -32,6 +32,19 @@ describe("the word before the cursor", () => {
 
   it("is bounded", () => {
     expect(wordAt(`@${"a".repeat(5000)}`, 5001)).toBeUndefined();
+  });
+});
+
+describe("skills", () => {
+  it("are commands, that of the project before one that is registered, and none in a command's place", () => {
+    const registered = ["pdf", "model", "notes"].map((name) => ({ kind: "skill", name, text: `---\nname: ${name}\ndescription: own ${name}\n---\n` }) as Extension);
+    const found = [{ name: "pdf", description: "of the project" } as Skill];
+    const skills = skillCommands([command("model")], registered, found);
+    expect(skills.map(({ name, summary }) => [name, summary])).toEqual([
+      ["pdf", "of the project"],
+      ["notes", "own notes"],
+    ]);
+    expect(commandsLike(skills, "pd")[0]).toMatchObject({ name: "/pdf", insert: "/pdf ", whole: true });
   });
 });
 

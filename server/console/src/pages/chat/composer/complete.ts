@@ -1,5 +1,6 @@
 /** The completion of commands behind `/` and of the runner's files behind `@`. The terminal client has the same rules. */
-import type { Command, ListedEntry } from "@/api/schema";
+import type { Command, Extension, ListedEntry, Skill } from "@/api/schema";
+import { headOf } from "@/format/head";
 
 /** The part of a text that can be completed. */
 export interface Word {
@@ -72,6 +73,17 @@ export function commandsLike(commands: readonly Command[], typed: string): Compl
       whole: command.arguments === "" || command.arguments.startsWith("["),
       folder: false,
     }));
+}
+
+/** The skills as commands: those that are registered, and those that the last turn found, which stand before them. A command goes before a skill of its name. */
+export function skillCommands(commands: readonly Command[], registered: readonly Extension[], found: readonly Skill[]): Command[] {
+  const skills = new Map<string, string>();
+  for (const { kind, name, text } of registered) {
+    if (kind === "skill") skills.set(headOf(text, "name") ?? name, headOf(text, "description") ?? "");
+  }
+  for (const { name, description } of found) skills.set(name, description);
+  for (const { name } of commands) skills.delete(name);
+  return [...skills].map(([name, summary]) => ({ name, arguments: "[WORDS]", summary, between_turns: false }));
 }
 
 /** The folder of a path that is typed, without its last slash, and the beginning of a name in it. */

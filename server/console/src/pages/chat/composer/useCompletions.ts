@@ -1,9 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
 import { commandsQuery } from "@/api/commands";
+import { extensionsQuery, foundExtensionsQuery } from "@/api/extensions";
 import type { ListedEntry } from "@/api/schema";
 import { reasonOf } from "@/ui/failure";
-import { type Completion, commandsLike, filesLike, splitPath, type Word, wordAt } from "./complete";
+import { type Completion, commandsLike, filesLike, skillCommands, splitPath, type Word, wordAt } from "./complete";
 import { folderEntries, forgetFolders } from "./folder";
 
 /** The pause in typing after which the runner is asked for a folder, in milliseconds. */
@@ -24,6 +25,8 @@ export interface Completions {
 }
 
 interface Wanted {
+  /** The session whose skills are commands; undefined before there is one. */
+  session: string | undefined;
   text: string;
   cursor: number;
   /** True if a line that begins with a slash is a command here. */
@@ -38,7 +41,7 @@ interface Wanted {
 type Folder = { key: string } & ({ entries: readonly ListedEntry[] } | { failed: string });
 
 /** The completions of the word before the cursor, how to move in them, and how to close them. */
-export function useCompletions({ text, cursor, commands, place, online, directory }: Wanted): { list: Completions | undefined; step: (by: number) => void; point: (at: number) => void; dismiss: () => void } {
+export function useCompletions({ session, text, cursor, commands, place, online, directory }: Wanted): { list: Completions | undefined; step: (by: number) => void; point: (at: number) => void; dismiss: () => void } {
   const [dismissed, setDismissed] = useState<number>();
   const [at, setAt] = useState(0);
   const [folder, setFolder] = useState<Folder>();
@@ -46,7 +49,11 @@ export function useCompletions({ text, cursor, commands, place, online, director
   const wordKey = word && `${word.kind}${word.start}${word.prefix}`;
   const offered = word?.kind !== "command" || commands ? word : undefined;
   const open = offered && offered.start !== dismissed ? offered : undefined;
-  const known = useQuery({ ...commandsQuery, enabled: open?.kind === "command" }).data?.commands;
+  const wantsCommands = open?.kind === "command";
+  const commandsKnown = useQuery({ ...commandsQuery, enabled: wantsCommands }).data?.commands;
+  const registered = useQuery({ ...extensionsQuery, enabled: wantsCommands }).data?.extensions;
+  const found = useQuery({ ...foundExtensionsQuery(session ?? ""), enabled: wantsCommands && session !== undefined }).data;
+  const known = useMemo(() => commandsKnown && [...commandsKnown, ...skillCommands(commandsKnown, registered ?? [], found?.skills ?? [])], [commandsKnown, registered, found]);
   const path = open?.kind === "file" ? [directory, splitPath(open.prefix).folder].filter((part) => part !== "").join("/") : undefined;
   const key = path !== undefined && place !== undefined && online ? `${place}:${path}` : undefined;
 
