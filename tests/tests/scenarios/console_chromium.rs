@@ -61,6 +61,11 @@ async fn a_full_screen_program_in_a_terminal_is_resized_and_survives_a_reload() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn extensions_are_trusted_once_they_were_shown_and_people_bring_their_own() {
+    plays("extensions.mjs").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn axe_finds_nothing_serious_on_any_page_in_both_themes() {
     plays("accessible.mjs").await;
 }

@@ -3,7 +3,7 @@ import { answer, api, axe, calls, open, play, replies, send, server, signIn, wis
 
 const PATHS = [
   "/chat", "/inbox", "/runners", "/runners?enrol=1", "/sandboxes", "/files", "/terminal", "/admin/people", "/admin/everyone", "/admin/audit", "/usage", "/status",
-  ...["runner", "models", "agent", "rules", "appearance", "notifications", "keys", "sign-ins", "account"].map((part) => `/settings#${part}`),
+  ...["runner", "models", "agent", "rules", "extensions", "appearance", "notifications", "keys", "sign-ins", "account"].map((part) => `/settings#${part}`),
 ];
 const MARKDOWN = "# Title\n\nA [link](https://example.org), `code`, **bold**.\n\n```rust\nfn main() {}\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n- [ ] open\n- [x] done";
 

@@ -25,7 +25,7 @@ const pages = () => ({
   files: "/files",
   "files-folder": "/files?path=src",
   terminal: "/terminal",
-  ...Object.fromEntries(["runner", "models", "agent", "rules", "appearance", "notifications", "keys", "sign-ins", "account"].map((part) => [`settings-${part}`, `/settings#${part}`])),
+  ...Object.fromEntries(["runner", "models", "agent", "rules", "extensions", "appearance", "notifications", "keys", "sign-ins", "account"].map((part) => [`settings-${part}`, `/settings#${part}`])),
   people: "/admin/people",
   everyone: "/admin/everyone",
   audit: "/admin/audit",
@@ -48,6 +48,12 @@ const above = {
     await page.goto(server + shown.fix);
     await rests(page);
     await page.keyboard.press("Control+k");
+    await page.getByRole("dialog").waitFor();
+  },
+  "chat-extensions": async (page) => {
+    await page.goto(server + shown.fix);
+    await rests(page);
+    await page.getByRole("button", { name: /^(Extensions of this chat|此对话的扩展)$/ }).press("Enter");
     await page.getByRole("dialog").waitFor();
   },
   "chat-panel": async (page) => {

@@ -76,7 +76,7 @@ const WORDS = {
 
 /** Machines, people and their keys. */
 export async function machinesAndPeople() {
-  const files = { "src/cart.py": CART, "tests/run": TESTS, "README.md": "# Shop\n\nA small shop.\n", "src/invoice.py": "def number(year, count):\n    return f'{year}-{count:05}'\n", "deploy/serve": SERVE, "deploy/staging.yml": "services:\n  shop:\n    image: shop:2.4\n" };
+  const files = { "src/cart.py": CART, "tests/run": TESTS, "README.md": "# Shop\n\nA small shop.\n", "src/invoice.py": "def number(year, count):\n    return f'{year}-{count:05}'\n", "deploy/serve": SERVE, ".mcp.json": JSON.stringify({ mcpServers: { orders: { command: "npx", args: ["-y", "@shop/orders-mcp"] } } }), ".claude/skills/invoices/SKILL.md": "---\nname: invoices\ndescription: Makes and checks invoices of the shop. Use it for anything about their numbers.\n---\n", "deploy/staging.yml": "services:\n  shop:\n    image: shop:2.4\n" };
   const { mkdir, writeFile } = await import("node:fs/promises");
   for (const [name, text] of Object.entries(files)) {
     await mkdir(`${FOLDER}/${name.split("/").slice(0, -1).join("/")}`, { recursive: true });
@@ -90,6 +90,8 @@ export async function machinesAndPeople() {
   await wish("kill_runner", { name: "old-desktop" });
   await api("put", "/me/runner", { runner: "laptop" });
   for (const [name, role] of [["maria", "admin"], ["chen", "member"], ["sam", "viewer"]]) await api("post", "/people", { name, role });
+  await api("put", "/extensions", { kind: "skill", name: "pdf", source: "https://example.org/pdf.tar.gz", text: "---\nname: pdf\ndescription: Fills forms and reads tables of PDF files.\n---\n" });
+  await api("put", "/extensions", { kind: "agent", name: "reviewer", for_everyone: true, text: "---\nname: reviewer\ndescription: Reviews a change before it is merged.\n---\nLook for mistakes.\n" });
   await api("post", "/keys", { name: "nightly build", scopes: ["chat", "read"] });
 }
 
