@@ -1,7 +1,9 @@
 //! `/mcp`: other agents use the fleet by the Model Context Protocol.
 
 mod client;
+mod conformance;
 mod oauth;
+mod postgres;
 mod sdks;
 
 use serde_json::{Value, json};

@@ -59,6 +59,18 @@ impl McpClient {
         }
     }
 
+    /// The same client at another server of the database.
+    pub(super) fn by_way_of(&self, gantry: &Gantry) -> Self {
+        Self {
+            http: self.http.clone(),
+            url: format!("{}/mcp", gantry.url()),
+            token: self.token.clone(),
+            session: self.session.clone(),
+            // An id of a request is good once for a client, at whichever server.
+            next: AtomicU64::new(1000),
+        }
+    }
+
     /// Asks, and waits for the answer.
     pub(super) async fn ask(&self, method: &str, params: Value) -> Value {
         self.send(method, params).await.answer().await

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tests::gantry::Gantry;
 use tokio::process::Command;
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scenarios/mcp");
+pub(super) const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scenarios/mcp");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_python_sdk_of_mcp_uses_a_fleet_in_both_eras() {
@@ -57,7 +57,7 @@ async fn uses_a_fleet(mut client: Command) {
     clippy::disallowed_methods,
     reason = "the environment of the tests is theirs to read"
 )]
-fn peer(name: &str) -> OsString {
+pub(super) fn peer(name: &str) -> OsString {
     std::env::var_os(name)
         .unwrap_or_else(|| panic!("{name} is not set: run this with make test, which installs it"))
 }
