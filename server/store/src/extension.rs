@@ -6,13 +6,14 @@ use server_records::{
     ExtensionKind, RegisteredExtension, StandingExtensions, TrustedExtension, WholeSkill,
 };
 use shared_types::{
-    Digest, ExtensionId, SandboxId, SecretId, SessionId, TenantId, Timestamp, UserId, event::Layer,
+    Digest, ExtensionId, SandboxId, SessionId, TenantId, Timestamp, UserId, event::Layer,
 };
 
 use crate::{
-    AuditEntry, By, Full, Store, StoreError, audit,
+    AuditEntry, By, Full, SealedSecret, Store, StoreError, audit,
     columns::Columns as _,
     database::{Connection, FromRow, Row, lock_user, query, query_as, retried},
+    secret, tool_grant,
 };
 
 /// Most extensions of a tenant, and of a user.
@@ -55,8 +56,8 @@ pub struct NewExtension<'a> {
     pub source: &'a str,
     /// The other files of its folder, packed; empty without any.
     pub packed: &'a [u8],
-    /// The secrets that belong to it.
-    pub secret: Option<SecretId>,
+    /// The secrets that belong to it, in the place of those that it had.
+    pub secret: Option<&'a SealedSecret>,
     /// The digest of the one in whose place it is put, where the caller names it.
     pub replaces: Option<Digest>,
 }
@@ -180,6 +181,9 @@ impl Store {
                 ));
             }
             let id = before.as_ref().map_or(new.id, |before| before.id);
+            if let Some(secret) = new.secret {
+                secret::put(&mut tx, tenant, secret, now).await?;
+            }
             query(
                 "INSERT INTO extensions
                      (tenant_id, id, kind, user_id, name, text, digest, source, packed, secret_id, set_by, set_at)
@@ -198,11 +202,22 @@ impl Store {
             .bind(new.digest.to_string())
             .bind(new.source)
             .bind(new.packed.to_vec())
-            .bind(new.secret.map(|secret| secret.to_string()))
+            .bind(new.secret.map(|secret| secret.id.to_string()))
             .bind(by.user.to_string())
             .bind(now.as_micros())
             .execute(&mut tx)
             .await?;
+            if let Some(before) = before.as_ref().and_then(|before| before.secret) {
+                secret::remove(&mut tx, tenant, before).await?;
+            }
+            let address = before
+                .as_ref()
+                .and_then(|before| address(before.kind, &before.text));
+            if let Some(before) = address
+                && self::address(new.kind, new.text).as_ref() != Some(&before)
+            {
+                tool_grant::remove_of_url(&mut tx, tenant, new.user, &before).await?;
+            }
             must_have_room(&mut tx, tenant, &whose).await?;
             let put: RegisteredExtension = query_as(select_extensions!(
                 "WHERE extensions.tenant_id = $1 AND extensions.id = $2"
@@ -246,6 +261,12 @@ impl Store {
                 .bind(id.to_string())
                 .execute(&mut tx)
                 .await?;
+            if let Some(secret) = gone.secret {
+                secret::remove(&mut tx, tenant, secret).await?;
+            }
+            if let Some(address) = address(gone.kind, &gone.text) {
+                tool_grant::remove_of_url(&mut tx, tenant, user, &address).await?;
+            }
             let entry = entry(by, "extension.removed", &gone);
             audit::record(&mut tx, tenant, &entry, now).await?;
             tx.commit().await?;
@@ -355,6 +376,36 @@ impl Store {
             tx.commit().await
         })
     }
+}
+
+/// Removes the extensions of a user who leaves the tenant, with their secrets.
+pub(crate) async fn remove_of_user(
+    tx: &mut Connection,
+    tenant: TenantId,
+    user: UserId,
+) -> Result<(), StoreError> {
+    let removed: Vec<Row> =
+        query("DELETE FROM extensions WHERE tenant_id = $1 AND user_id = $2 RETURNING secret_id")
+            .bind(tenant.to_string())
+            .bind(user.to_string())
+            .fetch_all(&mut *tx)
+            .await?;
+    for row in removed {
+        if let Some(secret) = row.maybe_parsed("secret_id")? {
+            secret::remove(tx, tenant, secret).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The address of a tool server, where it has one: people may have signed in to it.
+fn address(kind: ExtensionKind, text: &str) -> Option<String> {
+    let file: serde_json::Value = match kind {
+        ExtensionKind::Mcp => serde_json::from_str(text).ok()?,
+        _ => return None,
+    };
+    let server = file.get("mcpServers")?.as_object()?.values().next()?;
+    server.get("url")?.as_str().map(str::to_owned)
 }
 
 async fn must_have_room(

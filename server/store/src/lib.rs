@@ -69,6 +69,8 @@ mod subject;
 mod tenant;
 mod text;
 mod todo;
+mod tool_grant;
+mod tool_value;
 mod trusted_file;
 mod turn;
 mod user;
@@ -129,6 +131,7 @@ pub use stream_ticket::{NewStreamTicket, TICKETS_OF_CREDENTIAL_AT_MOST};
 pub use subject::SubjectRow;
 pub use tenant::{Bootstrap, NewTenant, TenantRow};
 pub use text::{TEXT_OF_SESSION_BYTES, TEXTS_OF_SESSION_BYTES};
+pub use tool_grant::{NewToolGrant, NewToolSignIn, TakenToolSignIn, ToolGrantRow};
 pub use trusted_file::{FoundFile, NewTrustedFile};
 pub use turn::{
     Cancel, HeldTurn, Input, QUEUED_TURNS_AT_MOST, QUEUED_TURNS_OF_USER_AT_MOST, Sent,

@@ -16,9 +16,9 @@ use crate::{
         Connection, FromRow, Page, Query, Row, containing, lock_user, page, query, query_as,
         retried,
     },
-    model_account,
+    extension, model_account,
     operation::end_access,
-    setting, sign_in_code, user,
+    setting, sign_in_code, tool_grant, tool_value, user,
 };
 
 /// Most people of a tenant, without those that were removed.
@@ -233,6 +233,9 @@ impl Store {
                     .await?;
             }
             model_account::remove_of_user(&mut tx, tenant, person).await?;
+            extension::remove_of_user(&mut tx, tenant, person).await?;
+            tool_grant::remove_of_user(&mut tx, tenant, person).await?;
+            tool_value::remove_of_user(&mut tx, tenant, person).await?;
             record(&mut tx, tenant, by, "person.removed", person, detail, now).await?;
             require_an_owner(&mut tx, tenant).await?;
             end_access(&mut tx, tenant, by.user, now).await?;

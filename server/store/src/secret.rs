@@ -200,7 +200,8 @@ impl Store {
     }
 
     /// Removes all secrets of all tenants that depend on this master key, and their data keys. Model accounts stay,
-    /// without a key. Returns the number of secrets.
+    /// without a key, and tool servers without their values; people have to sign in to tool servers again. Returns the
+    /// number of secrets.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if the master key wraps nothing.
@@ -217,6 +218,34 @@ impl Store {
             .bind(id)
             .execute(&mut tx)
             .await?;
+            for statement in [
+                concat!(
+                    "UPDATE extensions SET secret_id = NULL
+                     WHERE (tenant_id, secret_id) IN (SELECT tenant_id, id FROM secrets ",
+                    of_master_key!(),
+                    ")"
+                ),
+                concat!(
+                    "UPDATE tool_grants SET secret_id = NULL, wanted = scopes
+                     WHERE (tenant_id, secret_id) IN (SELECT tenant_id, id FROM secrets ",
+                    of_master_key!(),
+                    ")"
+                ),
+                concat!(
+                    "DELETE FROM tool_values
+                     WHERE (tenant_id, secret_id) IN (SELECT tenant_id, id FROM secrets ",
+                    of_master_key!(),
+                    ")"
+                ),
+                concat!(
+                    "DELETE FROM tool_sign_ins
+                     WHERE (tenant_id, secret_id) IN (SELECT tenant_id, id FROM secrets ",
+                    of_master_key!(),
+                    ")"
+                ),
+            ] {
+                query(statement).bind(id).execute(&mut tx).await?;
+            }
             let secrets = query(concat!("DELETE FROM secrets ", of_master_key!()))
                 .bind(id)
                 .execute(&mut tx)
@@ -339,7 +368,8 @@ pub(crate) async fn put(
     }
 }
 
-async fn one(
+/// One secret.
+pub(crate) async fn one(
     connection: &mut Connection,
     tenant: TenantId,
     secret: SecretId,

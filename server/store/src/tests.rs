@@ -63,6 +63,7 @@ mod steers;
 mod tenancy;
 mod texts;
 mod todo;
+mod tool_grants;
 mod traces;
 mod trusted_files;
 mod turns;

@@ -78,7 +78,12 @@ pub(super) fn lists(written: Written<'_>) -> Option<&'static [List]> {
         // The secrets of a browser's sign-in change with its use.
         ("credentials", Some("second_hash" | "taken_up_at")) => lists!(),
         ("credentials", _) => lists!(Keys of Everyone, Prompt; People of Everyone, Prompt),
-        ("permission_rules" | "trusted_files" | "extensions" | "trusted_extensions", _) => {
+        ("tool_grants", Some("renewing_until")) => lists!(),
+        (
+            "permission_rules" | "trusted_files" | "extensions" | "trusted_extensions"
+            | "tool_grants" | "tool_values",
+            _,
+        ) => {
             lists!(Permissions of Everyone, Prompt)
         }
         ("model_accounts", _) => lists!(Models of Everyone, Prompt),
@@ -87,7 +92,7 @@ pub(super) fn lists(written: Written<'_>) -> Option<&'static [List]> {
             "attempts" | "audit" | "chat_texts" | "data_keys" | "duties" | "events" | "model_calls"
             | "output_frames" | "outputs" | "rates" | "replicas" | "request_keys" | "secrets"
             | "session_images" | "session_texts" | "steers" | "stream_tickets" | "tenants"
-            | "todo_lists" | "turn_waits",
+            | "todo_lists" | "tool_sign_ins" | "turn_waits",
             _,
         ) => lists!(),
         _ => None,

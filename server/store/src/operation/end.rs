@@ -2,7 +2,7 @@
 //! something. That line has its user, its place and its end. The request is not in it: a command line may hold a secret.
 
 use serde_json::json;
-use shared_sandbox::{ExitStatus, Outcome};
+use shared_sandbox::{ExitStatus, Outcome, Surveyed};
 use shared_types::{
     Effect, OperationId, RefusalCode, SessionEvent, SessionId, TenantId, Timestamp, UserId,
     clean::clean_line,
@@ -40,7 +40,10 @@ impl<'a> OperationEnding<'a> {
     /// # Errors
     /// [`StoreError::TooLarge`] for an outcome of more than [`MAX_OUTCOME_BYTES`].
     pub(crate) fn of(outcome: &'a Outcome) -> Result<Self, StoreError> {
-        let json = as_json(outcome);
+        let json = match outcome {
+            Outcome::Surveyed(seen) => as_json(&Outcome::Surveyed(without_values(seen))),
+            outcome => as_json(outcome),
+        };
         bounded("the outcome", &json, MAX_OUTCOME_BYTES)?;
         Ok(Self { outcome, json })
     }
@@ -202,6 +205,26 @@ pub(crate) async fn record(
         origin: AuditOrigin::default(),
     };
     audit::record(tx, tenant, &entry, now).await.map(drop)
+}
+
+/// A look without the texts of files that declare tool servers: their values may be secrets, which no row has. The event
+/// that names them is made before the end is stored. Where the server dies in between, the files count as changed until
+/// the next look.
+fn without_values(seen: &Surveyed) -> Surveyed {
+    let mut seen = seen.clone();
+    let declares = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        matches!(name, ".mcp.json" | "mcp.json")
+    };
+    for file in seen
+        .extensions
+        .iter_mut()
+        .filter(|file| declares(&file.path))
+    {
+        file.text.clear();
+        file.cut = true;
+    }
+    seen
 }
 
 #[cfg(test)]

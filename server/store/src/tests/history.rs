@@ -111,6 +111,12 @@ fn statements(schema: i64) -> Vec<String> {
         (45, format!("INSERT INTO sessions (tenant_id, id, user_id, title, created_at, updated_at, last_seq, epoch, parent_session_id,
                  root_session_id, agent_depth, agent_name, agent_role)
              VALUES ('{TENANT}', '{agent}', '{USER}', 'a part', 1, 1, 0, 0, '{SESSION}', '{SESSION}', 1, 'general-1', 'general')")),
+        (46, format!("INSERT INTO tool_grants (tenant_id, user_id, url, secret_id, issuer, scopes, wanted, changed_at)
+             VALUES ('{TENANT}', '{USER}', 'https://a.example/mcp', '{secret}', 'https://b.example', 'read', 'write', 1)")),
+        (46, format!("INSERT INTO tool_sign_ins (tenant_id, state, user_id, url, name, secret_id, ends_at)
+             VALUES ('{TENANT}', '{digest}', '{USER}', 'https://a.example/mcp', 'a', '{secret}', 2)")),
+        (47, format!("INSERT INTO tool_values (tenant_id, user_id, name, secret_id, changed_at)
+             VALUES ('{TENANT}', '{USER}', 'TOKEN', '{secret}', 1)")),
     ];
     let until = all.into_iter().filter(|(since, _)| *since <= schema);
     until.map(|(_, statement)| statement).collect()

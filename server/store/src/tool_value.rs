@@ -1,0 +1,163 @@
+//! The values of people that stand for variables in the addresses and headers of tool servers. Each is a secret.
+
+use serde_json::json;
+use shared_types::{TenantId, Timestamp, UserId};
+
+use crate::{
+    AuditEntry, By, Full, SealedSecret, Store, StoreError, audit,
+    columns::Columns as _,
+    database::{Connection, Row, lock_user, query, retried},
+    secret,
+};
+
+/// Most values of a user.
+const VALUES_AT_MOST: u64 = 100;
+
+impl Store {
+    /// The names of a user's values, each with the time of its last change.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn tool_values(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+    ) -> Result<Vec<(String, Timestamp)>, StoreError> {
+        let rows: Vec<Row> = query(
+            "SELECT name, changed_at FROM tool_values WHERE tenant_id = $1 AND user_id = $2 ORDER BY name",
+        )
+        .bind(tenant.to_string())
+        .bind(user.to_string())
+        .fetch_all(&mut self.read(tenant).await?)
+        .await?;
+        let values = rows
+            .iter()
+            .map(|row| Ok((row.text("name")?, row.time("changed_at")?)));
+        values.collect()
+    }
+
+    /// One of a user's values.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the user has none of this name.
+    pub async fn tool_value(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+        name: &str,
+    ) -> Result<SealedSecret, StoreError> {
+        let mut connection = self.read(tenant).await?;
+        let row: Row = query(
+            "SELECT secret_id FROM tool_values WHERE tenant_id = $1 AND user_id = $2 AND name = $3",
+        )
+        .bind(tenant.to_string())
+        .bind(user.to_string())
+        .bind(name)
+        .fetch_one(&mut connection)
+        .await?;
+        secret::one(&mut connection, tenant, row.parsed("secret_id")?).await
+    }
+
+    /// Sets one of a user's values, or removes it where there is none to set.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`] above 100 of the user; [`StoreError::NotFound`] if there is none to remove.
+    pub async fn put_tool_value(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+        (name, value): (&str, Option<&SealedSecret>),
+        by: &By,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        retried!({
+            let mut tx = self.write(tenant).await?;
+            lock_user(&mut tx, tenant, user).await?;
+            let removed = remove(&mut tx, tenant, user, Some(name)).await?;
+            let kind = match value {
+                Some(value) => {
+                    secret::put(&mut tx, tenant, value, now).await?;
+                    query(
+                        "INSERT INTO tool_values (tenant_id, user_id, name, secret_id, changed_at)
+                         VALUES ($1, $2, $3, $4, $5)",
+                    )
+                    .bind(tenant.to_string())
+                    .bind(user.to_string())
+                    .bind(name)
+                    .bind(value.id.to_string())
+                    .bind(now.as_micros())
+                    .execute(&mut tx)
+                    .await?;
+                    must_have_room(&mut tx, tenant, user).await?;
+                    "tool_value.set"
+                }
+                None if removed == 0 => return Err(StoreError::NotFound),
+                None => "tool_value.removed",
+            };
+            let entry = AuditEntry {
+                actor: by.actor(),
+                kind,
+                subject: user.to_string(),
+                detail: json!({ "name": name }),
+                origin: by.origin,
+            };
+            audit::record(&mut tx, tenant, &entry, now).await?;
+            tx.commit().await
+        })
+    }
+}
+
+/// Removes the values of a user who leaves the tenant.
+pub(crate) async fn remove_of_user(
+    tx: &mut Connection,
+    tenant: TenantId,
+    user: UserId,
+) -> Result<(), StoreError> {
+    remove(tx, tenant, user, None).await.map(drop)
+}
+
+/// Removes one value, or all of them. Returns their number.
+async fn remove(
+    tx: &mut Connection,
+    tenant: TenantId,
+    user: UserId,
+    name: Option<&str>,
+) -> Result<usize, StoreError> {
+    let rows: Vec<Row> = query(
+        "DELETE FROM tool_values WHERE tenant_id = $1 AND user_id = $2 AND ($3 = '' OR name = $3)
+         RETURNING secret_id",
+    )
+    .bind(tenant.to_string())
+    .bind(user.to_string())
+    .bind(name.unwrap_or_default())
+    .fetch_all(&mut *tx)
+    .await?;
+    for row in &rows {
+        secret::remove(tx, tenant, row.parsed("secret_id")?).await?;
+    }
+    Ok(rows.len())
+}
+
+async fn must_have_room(
+    tx: &mut Connection,
+    tenant: TenantId,
+    user: UserId,
+) -> Result<(), StoreError> {
+    let row: Row =
+        query("SELECT COUNT(*) AS used FROM tool_values WHERE tenant_id = $1 AND user_id = $2")
+            .bind(tenant.to_string())
+            .bind(user.to_string())
+            .fetch_one(tx)
+            .await?;
+    let used = row.count("used")?;
+    if used <= VALUES_AT_MOST {
+        return Ok(());
+    }
+    Err(StoreError::Full(Full {
+        has: "you have",
+        used: used - 1,
+        at_most: VALUES_AT_MOST,
+        what: "values for tool servers",
+        remedy: "remove one with: gantry mcp values remove NAME",
+    }))
+}
