@@ -20,7 +20,7 @@ mod usage;
 
 pub(crate) use config::{Config, Layer, ListConfig, values};
 pub(crate) use consent::{Allow, Approvals, ListApprovals, Permissions, RuleDecision};
-pub(crate) use extensions::{Extensions, Mcp, Registered, Skills};
+pub(crate) use extensions::{Extensions, Mcp, Registered, Skills, Values};
 pub(crate) use print::{Output, Print};
 pub(crate) use remote::{Attach, Copy, CopyPlace, Exec, Kill, Ps, Shell};
 pub(crate) use send::Send;

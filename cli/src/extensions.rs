@@ -1,20 +1,21 @@
 //! `gantry extensions`, `gantry agents`, `gantry mcp` and `gantry hooks`: what people bring, where it comes from, and trust in files on
 //! runners.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use anyhow::{Context as _, bail};
-use shared_api::{Extension, ExtensionKind, PutExtension};
+use shared_api::{Extension, ExtensionKind, NamedToolServer, PutExtension, ToolServerSignIn};
 use shared_client::Client;
 use shared_types::{
-    Clock as _, SystemClock,
-    event::{Hook, HookHandler, Layer, Provenance, ToolServer, ToolServerTransport},
+    Clock as _, SystemClock, Timestamp,
+    event::{Hook, HookHandler, Layer, Provenance, ShownValue, ToolServer, ToolServerTransport},
     human::ago,
 };
 
 use crate::{
     agreed::says_yes,
-    args::{Extensions, Mcp, Registered},
+    args::{Extensions, Mcp, Registered, Values},
+    models,
     pick::{self, SessionName},
     render::clean::clean_line,
     screen::Screen,
@@ -23,6 +24,9 @@ use crate::{
 
 /// Longest text of a cell, in characters.
 const MAX_CELL: usize = 100;
+
+/// The pause between two looks whether the person has signed in.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Longest action that is shown whole before it is trusted, in characters.
 const MAX_WHOLE: usize = 8 * 1024;
@@ -211,25 +215,33 @@ pub(crate) async fn mcp(
     command: Option<Mcp>,
 ) -> anyhow::Result<()> {
     match command.unwrap_or(Mcp::List { json: false }) {
-        Mcp::List { json } => list_registered(client, screen, ExtensionKind::Mcp, json).await,
+        Mcp::List { json } => list_servers(client, screen, json).await,
         Mcp::Add {
             name,
             url,
             env,
+            header,
+            client_id,
+            client_secret,
             tenant,
             command,
         } => {
-            let mut variables = serde_json::Map::new();
-            for pair in &env {
-                let (name, value) = pair
-                    .split_once('=')
-                    .with_context(|| format!("{pair:?} is no NAME=VALUE"))?;
-                variables.insert(name.to_owned(), value.into());
-            }
             let server = match (url, command.split_first()) {
-                (Some(url), None) => serde_json::json!({ "type": "http", "url": url }),
+                (Some(url), None) => {
+                    let headers = pairs(&header, ':')?;
+                    let mut server =
+                        serde_json::json!({ "type": "http", "url": url, "headers": headers });
+                    if let Some(id) = client_id {
+                        server["oauth"]["clientId"] = id.into();
+                    }
+                    if client_secret {
+                        server["oauth"]["clientSecret"] = models::secret("client secret")?.into();
+                    }
+                    server
+                }
                 (None, Some((program, args))) => {
-                    serde_json::json!({ "command": program, "args": args, "env": variables })
+                    let env = pairs(&env, '=')?;
+                    serde_json::json!({ "command": program, "args": args, "env": env })
                 }
                 _ => bail!("name --url URL, or a command behind --"),
             };
@@ -249,7 +261,157 @@ pub(crate) async fn mcp(
         Mcp::Remove { name, tenant } => {
             remove(client, screen, ExtensionKind::Mcp, &name, tenant).await
         }
+        Mcp::Values { command } => values(client, screen, command).await,
+        Mcp::Login {
+            name,
+            session,
+            paste,
+        } => {
+            let server = named(client, name, session).await?;
+            login(client, screen, &server, paste).await
+        }
+        Mcp::Logout { name, session } => {
+            let server = named(client, name, session).await?;
+            client.sign_out_of_tool_server(&server).await?;
+            screen.line(&format!(
+                "signed out of {}",
+                clean_line(&server.server, MAX_CELL)
+            ))
+        }
     }
+}
+
+/// Names and values, each as `NAME`, the separator and the value. The value of a name alone is asked for.
+fn pairs(
+    written: &[String],
+    separator: char,
+) -> anyhow::Result<serde_json::Map<String, serde_json::Value>> {
+    let mut pairs = serde_json::Map::new();
+    for pair in written {
+        let (name, value) = match pair.split_once(separator) {
+            Some((name, value)) => (name, value.trim_start().to_owned()),
+            None => (pair.as_str(), models::secret(&clean_line(pair, 64))?),
+        };
+        pairs.insert(name.trim().to_owned(), value.into());
+    }
+    Ok(pairs)
+}
+
+/// Carries out a command about the person's values for tool servers; without one, lists their names.
+async fn values(client: &Client, screen: Screen, command: Option<Values>) -> anyhow::Result<()> {
+    match command {
+        None => {
+            let rows = client.tool_values().await?;
+            if rows.is_empty() {
+                screen.note("you have set none");
+                return Ok(());
+            }
+            let now = SystemClock::new().now();
+            let mut table = Table::new(["NAME", "SINCE"]).whole(&[0]);
+            for row in &rows {
+                table.row([clean_line(&row.name, MAX_CELL), ago(now.since(row.since))]);
+            }
+            screen.print(&table.show(screen.style(), screen.columns()))
+        }
+        Some(Values::Set { name }) => {
+            let value = models::secret(&clean_line(&name, 64))?;
+            client.put_tool_value(&name, Some(value)).await?;
+            screen.line(&format!("set: {}", clean_line(&name, MAX_CELL)))
+        }
+        Some(Values::Remove { name }) => {
+            client.put_tool_value(&name, None).await?;
+            screen.line(&format!("removed: {}", clean_line(&name, MAX_CELL)))
+        }
+    }
+}
+
+async fn named(
+    client: &Client,
+    server: String,
+    session: Option<SessionName>,
+) -> anyhow::Result<NamedToolServer> {
+    let session = match session {
+        Some(session) => Some(pick::session(client, &session).await?.id),
+        None => None,
+    };
+    Ok(NamedToolServer { server, session })
+}
+
+/// Signs in to a tool server by the person's browser.
+async fn login(
+    client: &Client,
+    screen: Screen,
+    server: &NamedToolServer,
+    paste: bool,
+) -> anyhow::Result<()> {
+    let before = signed_in_since(client, &server.server).await?;
+    let begun = client.sign_in_to_tool_server(server).await?;
+    screen.line("open this address in a browser that is signed in to Gantry as you:")?;
+    screen.line(&clean_line(&begun.url, MAX_WHOLE))?;
+    if paste || server.session.is_some() {
+        let address = models::secret("the address at which the browser ends")?;
+        let signed_in = client.answer_tool_server_sign_in(address).await?;
+        return screen.line(&format!(
+            "signed in to {}",
+            clean_line(&signed_in.server, MAX_CELL)
+        ));
+    }
+    screen.note("waiting until you have signed in there; Ctrl+C leaves");
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let since = signed_in_since(client, &server.server).await?;
+        if since.is_some() && since != before {
+            return screen.line(&format!(
+                "signed in to {}",
+                clean_line(&server.server, MAX_CELL)
+            ));
+        }
+        if SystemClock::new().now() > begun.ends_at {
+            bail!("you did not sign in within 15 minutes; begin again");
+        }
+    }
+}
+
+/// The time of the person's sign-in to the registered tool server of this name, if there is any.
+async fn signed_in_since(client: &Client, name: &str) -> anyhow::Result<Option<Timestamp>> {
+    let servers = client.tool_servers().await?;
+    let named = servers.into_iter().filter(|server| server.name == name);
+    let counts = named.max_by_key(|server| server.layer);
+    Ok(counts.and_then(|server| match server.sign_in {
+        ToolServerSignIn::SignedIn => server.since,
+        _ => None,
+    }))
+}
+
+/// Lists the registered tool servers, with the person's sign-ins.
+async fn list_servers(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()> {
+    let rows = client.tool_servers().await?;
+    if json {
+        return rows.iter().try_for_each(|row| screen.json(row));
+    }
+    if rows.is_empty() {
+        screen.note("none is registered");
+        return Ok(());
+    }
+    let mut table = Table::new(["NAME", "LAYER", "AT", "VALUES", ""]).whole(&[0, 4]);
+    for row in &rows {
+        let name = clean_line(&row.name, MAX_CELL);
+        let at = row.url.as_ref().or(row.command.as_ref());
+        let values: Vec<_> = row.env.iter().chain(&row.headers).cloned().collect();
+        let state = match row.sign_in {
+            ToolServerSignIn::None => String::new(),
+            ToolServerSignIn::Needed => format!("sign in: gantry mcp login {name}"),
+            ToolServerSignIn::SignedIn => "signed in".to_owned(),
+        };
+        table.row([
+            name,
+            row.layer.word().to_owned(),
+            at.map_or_else(String::new, |at| clean_line(at, MAX_CELL)),
+            clean_line(&values.join(", "), MAX_CELL),
+            state,
+        ]);
+    }
+    screen.print(&table.show(screen.style(), screen.columns()))
 }
 
 /// Lists the registered extensions of one kind.
@@ -356,10 +518,23 @@ fn action(hook: &Hook) -> String {
 
 fn way(server: &ToolServer) -> String {
     match &server.transport {
-        ToolServerTransport::Stdio { command, args, .. } => {
+        ToolServerTransport::Stdio { command, args, env } => {
             let words = std::iter::once(command).chain(args);
-            words.map(String::as_str).collect::<Vec<_>>().join(" ")
+            let words: Vec<_> = words.map(String::as_str).collect();
+            words.join(" ") + &given(env)
         }
-        ToolServerTransport::Http { url, .. } => url.clone(),
+        ToolServerTransport::Http { url, headers, .. } => url.clone() + &given(headers),
+    }
+}
+
+/// The variables or headers that a tool server is given.
+fn given(values: &BTreeMap<String, ShownValue>) -> String {
+    let values: Vec<_> = values
+        .iter()
+        .map(|(name, value)| format!("{name}={}", String::from(value.clone())))
+        .collect();
+    match values.is_empty() {
+        true => String::new(),
+        false => format!("  with {}", values.join(" ")),
     }
 }

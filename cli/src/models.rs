@@ -187,16 +187,20 @@ async fn remove(
 
 /// The key: asked for without echo where a person sits there, else the first line of standard input.
 fn key(provider: &str) -> anyhow::Result<String> {
+    secret(&format!("key for {}", clean_line(provider, 64)))
+}
+
+/// Reads a secret from the terminal, which does not show it, or a line of standard input.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn secret(what: &str) -> anyhow::Result<String> {
     let stdin = std::io::stdin();
     let unechoed = match stdin.is_terminal() {
         true => {
             let unechoed = Unechoed::enter().context("the terminal cannot hide the key")?;
             let mut asking = std::io::stderr().lock();
-            write!(
-                asking,
-                "key for {} (it is not shown): ",
-                clean_line(provider, 64)
-            )?;
+            write!(asking, "{what} (it is not shown): ")?;
             asking.flush()?;
             Some(unechoed)
         }

@@ -133,9 +133,18 @@ pub(crate) enum Mcp {
         /// The address of a server that speaks streamable HTTP
         #[arg(long, conflicts_with = "command")]
         url: Option<String>,
-        /// A variable of the program's environment that is no secret, as NAME=VALUE; may be repeated
-        #[arg(long, value_name = "NAME=VALUE")]
+        /// A variable of the program's environment, as NAME=VALUE, or as NAME to be asked for the value; may be repeated
+        #[arg(long, value_name = "NAME[=VALUE]", conflicts_with = "url")]
         env: Vec<String>,
+        /// A header with which the address is asked, as 'NAME: VALUE', or as NAME to be asked for the value; may be repeated
+        #[arg(long, value_name = "NAME[: VALUE]", requires = "url")]
+        header: Vec<String>,
+        /// The id of the client that you have registered at the server's authorization server, where that wants it
+        #[arg(long, requires = "url")]
+        client_id: Option<String>,
+        /// Ask for the secret of that client
+        #[arg(long, requires = "client_id")]
+        client_secret: bool,
         /// For all people of the tenant; that takes an admin
         #[arg(long)]
         tenant: bool,
@@ -150,5 +159,43 @@ pub(crate) enum Mcp {
         /// That of the tenant
         #[arg(long)]
         tenant: bool,
+    },
+    /// Sign in to a tool server that wants it: prints an address for your browser, and waits until you have signed in there
+    Login {
+        /// Its name
+        name: String,
+        /// The session that found it in its project, where it is not registered
+        #[arg(long, value_name = "SESSION")]
+        session: Option<SessionName>,
+        /// Read the address at which your browser ends from standard input, where no browser is signed in to Gantry
+        #[arg(long)]
+        paste: bool,
+    },
+    /// List your values, set or remove one: they stand for ${NAME} in addresses and headers of tool servers
+    Values {
+        #[command(subcommand)]
+        command: Option<Values>,
+    },
+    /// Sign out of a tool server
+    Logout {
+        /// Its name
+        name: String,
+        /// The session that found it in its project, where it is not registered
+        #[arg(long, value_name = "SESSION")]
+        session: Option<SessionName>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Values {
+    /// Set a value; asks for it, or reads it from standard input
+    Set {
+        /// Its name
+        name: String,
+    },
+    /// Remove a value
+    Remove {
+        /// Its name
+        name: String,
     },
 }

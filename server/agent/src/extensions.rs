@@ -13,7 +13,7 @@ use shared_types::{
     event::{Extensions, Hook, Layer, Plugin, Provenance, Role, Skill, ToolServer},
 };
 
-pub(crate) use catalogue::note;
+pub(crate) use catalogue::{missing_note, note};
 
 /// Most bytes of the files with extensions that a look brings.
 pub(crate) const FOUND_BYTES: u64 = 192 * 1024;

@@ -7,6 +7,7 @@
 //! Nothing is stored of a program that registers: its id is what it said of itself. What it says proves nothing, so the
 //! page shows above all where the answer goes.
 
+mod callback;
 mod client;
 mod page;
 
@@ -23,6 +24,7 @@ use serde::Deserialize;
 use serde_json::json;
 use server_app::{AppError, Grant, OpContext, Scope, ShownCode};
 
+pub(crate) use self::callback::answer_of;
 use self::client::{Client, Registration};
 use crate::{
     Doors, Peer,
@@ -60,6 +62,8 @@ pub(crate) fn router() -> Router<Doors> {
         .route("/oauth/authorize", one(get(ask).post(decide)))
         .route("/oauth/token", one(post(token)))
         .route("/oauth/register", one(post(register)))
+        .route(server_app::CALLBACK, one(get(callback::callback)))
+        .route(server_app::DOCUMENT, one(get(callback::client)))
         .layer(DefaultBodyLimit::max(BODY_BYTES))
 }
 
@@ -92,7 +96,7 @@ fn base(doors: &Doors, uri: &Uri, headers: &HeaderMap) -> Option<String> {
 }
 
 /// The address of this server in the parts of a request.
-struct Base(String);
+pub(crate) struct Base(pub(crate) String);
 
 impl axum::extract::FromRequestParts<Doors> for Base {
     type Rejection = Response;

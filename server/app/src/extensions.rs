@@ -4,14 +4,21 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use server_records::{ExtensionKind, RegisteredExtension, WholeSkill};
-use server_store::{NewExtension, Store, StoreError};
-use shared_extensions::{read_hooks, read_role, read_servers, read_skill};
+use server_store::{NewExtension, SealedSecret, Store, StoreError};
+use shared_extensions::{
+    ServerSecrets, read_hooks, read_role, read_servers, read_skill, secrets_of, split,
+};
 use shared_types::{
-    Clock, Digest, Entropy, Event, ExtensionId, SandboxId, SessionId,
+    Clock, Digest, Entropy, Event, ExtensionId, SandboxId, SecretId, SessionId,
     event::{Extensions as Found, Layer, Provenance},
 };
 
-use crate::{AppError, OpContext, Parts, gate::Gate, rights::Action};
+use crate::{
+    AppError, OpContext, Parts,
+    gate::Gate,
+    rights::Action,
+    vault::{Plain, Vault},
+};
 
 /// Longest file of an extension, in bytes.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
@@ -49,6 +56,7 @@ pub struct Extensions {
     gate: Gate,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
+    vault: Vault,
 }
 
 impl Extensions {
@@ -58,6 +66,7 @@ impl Extensions {
             gate: gate.clone(),
             clock: parts.clock.clone(),
             entropy: parts.entropy.clone(),
+            vault: parts.vault.clone(),
         }
     }
 
@@ -68,7 +77,14 @@ impl Extensions {
     /// If the user may not see settings.
     pub async fn list(&self, ctx: &OpContext) -> Result<Vec<RegisteredExtension>, AppError> {
         self.gate.own(ctx, Action::SeeSettings)?;
-        Ok(self.store.extensions(ctx.tenant, ctx.user).await?)
+        let mut rows = self.store.extensions(ctx.tenant, ctx.user).await?;
+        for row in rows.iter_mut().filter(|row| row.kind == ExtensionKind::Mcp) {
+            // An earlier release kept the values in the text.
+            if let Ok((text, _)) = split(&row.text, &row.name) {
+                row.text = text;
+            }
+        }
+        Ok(rows)
     }
 
     /// An extension with its whole text and its packed files.
@@ -107,10 +123,17 @@ impl Extensions {
     ) -> Result<RegisteredExtension, AppError> {
         self.may_change(ctx, new.for_everyone)?;
         check(&new).map_err(AppError::Invalid)?;
-        let digest = match new.packed.is_empty() {
-            true => Digest::of(new.text.as_bytes()),
-            false => Digest::of(&[new.text.as_bytes(), &new.packed[..]].concat()),
+        let mut new = new;
+        let secret = match new.kind {
+            ExtensionKind::Mcp => self.sealed(ctx, &mut new).await?,
+            _ => None,
         };
+        let mut all = [new.text.as_bytes(), &new.packed[..]].concat();
+        if let Some(secret) = &secret {
+            // Other values are another extension, and a digest of them would tell of them.
+            all.extend_from_slice(secret.id.to_string().as_bytes());
+        }
+        let digest = Digest::of(&all);
         let row = NewExtension {
             id: ExtensionId::generate(&*self.clock, &*self.entropy),
             kind: new.kind,
@@ -120,11 +143,55 @@ impl Extensions {
             digest,
             source: &new.source,
             packed: &new.packed,
-            secret: None,
+            secret: secret.as_ref(),
             replaces: new.replaces,
         };
         let (by, now) = (ctx.by(), self.clock.now());
         Ok(self.store.put_extension(ctx.tenant, row, &by, now).await?)
+    }
+
+    /// Takes the hidden values out of the text of a tool server, and seals them.
+    async fn sealed(
+        &self,
+        ctx: &OpContext,
+        new: &mut NewRegistered,
+    ) -> Result<Option<SealedSecret>, AppError> {
+        let invalid = |error: shared_extensions::Invalid| AppError::Invalid(error.to_string());
+        let (text, mut secrets) = split(&new.text, &new.name).map_err(invalid)?;
+        new.text = text;
+        if secrets.is_none() {
+            return Ok(None);
+        }
+        if secrets.has_open() {
+            let before = self.secrets_before(ctx, new).await?;
+            secrets.keep(&before).map_err(invalid)?;
+        }
+        let id = SecretId::generate(&*self.clock, &*self.entropy);
+        let plain = serde_json::to_string(&secrets).map_err(AppError::unavailable)?;
+        let sealed = self.vault.seal(ctx.tenant, id, 1, &Plain::new(plain)).await;
+        let sealed = sealed.map_err(|error| AppError::Conflict(error.to_string()))?;
+        Ok(Some(sealed))
+    }
+
+    /// The values of the tool server in whose place a new one is put.
+    async fn secrets_before(
+        &self,
+        ctx: &OpContext,
+        new: &NewRegistered,
+    ) -> Result<ServerSecrets, AppError> {
+        let rows = self.store.extensions(ctx.tenant, ctx.user).await?;
+        let before = rows.into_iter().find(|row| {
+            row.kind == new.kind && row.name == new.name && row.user.is_none() == new.for_everyone
+        });
+        let Some(before) = before else {
+            return Ok(ServerSecrets::default());
+        };
+        let Some(id) = before.secret else {
+            return Ok(secrets_of(&before.text, &before.name).unwrap_or_default());
+        };
+        let sealed = self.store.secret(ctx.tenant, id).await?;
+        let plain = self.vault.open(ctx.tenant, &sealed).await?;
+        serde_json::from_slice(plain.expose()).map_err(AppError::unavailable)
     }
 
     /// Removes an extension of the user's, or of the tenant's.

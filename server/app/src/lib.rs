@@ -51,6 +51,7 @@ mod status;
 #[cfg(test)]
 mod testing;
 mod tool_servers;
+mod tool_sign_ins;
 mod turns;
 mod usage;
 pub mod vault;
@@ -108,6 +109,7 @@ pub use server_agent::{
     Live, Piece, Task, Voice,
     feed::{Followed, HereFeed},
 };
+pub use server_mcp::sign_in::Answer as SignInAnswer;
 pub use server_records::{
     ApprovalOutcome, ApprovalRow, ExtensionKind as RegisteredKind, LinkHolder, LinkIdentity,
     RegisteredExtension, RuleBy, RuleRow, SessionKey, SetRule, TrustedFile,
@@ -128,6 +130,10 @@ pub use settings::{
 pub use shared_consent::{Decision, Rule};
 pub use shared_sandbox::{CancelAnswer, OutputStream};
 pub use status::{ModelCounts, ServerOfDatabase, ServerStatus, Status};
+pub use tool_sign_ins::{
+    BegunSignIn, CALLBACK, DOCUMENT, RegisteredToolServer, SignInState, ToolSignIns,
+    client_document,
+};
 pub use turns::TurnLimits;
 pub use usage::{Since, Usage, UsageSums};
 
@@ -144,7 +150,7 @@ use crate::{
     ready::DISK_KEPT_FREE,
     refusals::Refusals,
     replicas::{Replicas, Standing},
-    tool_servers::ToolServerPool,
+    tool_servers::{ToolServerPool, access::Grants},
     vault::{HeldKeys, Vault},
 };
 
@@ -171,6 +177,8 @@ pub struct App {
     pub permissions: Permissions,
     /// What people bring: skills, agents, hooks, tool servers.
     pub extensions: Extensions,
+    /// Sign-ins to tool servers.
+    pub tool_sign_ins: ToolSignIns,
     /// Runners and the choice among them.
     pub runners: Runners,
     /// The sandboxes of pools.
@@ -232,7 +240,7 @@ impl App {
         let offered = Offered::new(&parts, &links);
         let settings = Settings::of(&parts, &gate, &offered);
         let started = Started::now(parts.clock.now());
-        let servers = ToolServerPool::new(parts.store.clone(), parts.web.clone());
+        let servers = ToolServerPool::new(Grants::of(&parts));
         let turns = turns::start(
             &parts,
             started,
@@ -297,6 +305,7 @@ impl App {
             operations,
             permissions: commands.permissions.clone(),
             extensions: commands.extensions.clone(),
+            tool_sign_ins: ToolSignIns::of(&parts, &gate, &commands.extensions),
             settings,
             approvals: commands.approvals.clone(),
             runners: commands.runners.clone(),

@@ -5,9 +5,11 @@
 //! dies leaves its programs; the one that takes over stops them (`operations/program.rs`), and the runner stops a
 //! program that writes nothing for long.
 
+pub(crate) mod access;
 mod command;
 mod pipe;
 mod port;
+pub(crate) mod values;
 
 use std::{
     collections::HashMap,
@@ -21,8 +23,7 @@ use std::{
 use server_agent::{ServerPlace, SessionServers, ToolServers};
 use server_mcp::{Client, Era, McpError, NobodyThere, Options, Remote, Way};
 use server_records::SessionKey;
-use server_store::{Store, StoreError};
-use server_web::Web;
+use server_store::StoreError;
 use shared_types::{
     Digest, OperationId,
     event::{ToolServer, ToolServerTransport},
@@ -30,7 +31,10 @@ use shared_types::{
 use tokio::{sync::Mutex as AsyncMutex, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::port::SessionToolServers;
+use self::{
+    access::{GrantOf, Grants, PersonAccess},
+    port::SessionToolServers,
+};
 use crate::operations::{Operations, StartProgram};
 
 /// A connection that is not used for so long is closed, and its program stopped.
@@ -50,8 +54,7 @@ const CONNECTIONS_AT_MOST: usize = 1024;
 pub(crate) struct ToolServerPool(Arc<Pool>);
 
 struct Pool {
-    store: Store,
-    web: Arc<Web>,
+    grants: Grants,
     /// There once the server has started.
     operations: OnceLock<Operations>,
     slots: Mutex<HashMap<(SessionKey, String), Arc<Slot>>>,
@@ -123,10 +126,9 @@ impl Slot {
 }
 
 impl ToolServerPool {
-    pub(crate) fn new(store: Store, web: Arc<Web>) -> Self {
+    pub(crate) fn new(grants: Grants) -> Self {
         Self(Arc::new(Pool {
-            store,
-            web,
+            grants,
             operations: OnceLock::new(),
             slots: Mutex::default(),
         }))
@@ -224,9 +226,11 @@ impl ToolServerPool {
                 });
                 Ok(client)
             }
-            Err((_, why)) => {
+            Err((error, why)) => {
                 state.era = None;
-                state.failed = Some((Instant::now(), of, why.clone()));
+                // Once the person has signed in, it works at once.
+                let is_sign_in = matches!(error, Some(McpError::SignIn(_)));
+                state.failed = (!is_sign_in).then(|| (Instant::now(), of, why.clone()));
                 Err(why)
             }
         }
@@ -272,6 +276,7 @@ impl ToolServerPool {
             let (session, _) = &key;
             let owner = self
                 .0
+                .grants
                 .store
                 .session_owner(session.tenant, session.session)
                 .await;
@@ -331,17 +336,42 @@ impl ToolServerPool {
             era,
             person: Arc::new(NobodyThere),
         };
+        let tenant = session.tenant;
+        let owner = self
+            .0
+            .grants
+            .store
+            .session_owner(tenant, session.session)
+            .await;
+        let user = owner.map_err(|error| words(&error))?;
+        let secrets = self.values((tenant, user), server, place).await;
+        let secrets = secrets.map_err(|why| words(&why))?;
         let (way, program) = match &server.transport {
-            ToolServerTransport::Http { url, headers } => {
-                let has_variable =
-                    url.contains("${") || headers.values().any(|value| value.contains("${"));
-                if has_variable {
-                    return Err(words(
-                        &"its address or a header names a variable, and the server of Gantry, which calls it, has none",
-                    ));
+            ToolServerTransport::Http { url, headers, .. } => {
+                let mut headers =
+                    values::whole(headers, secrets.headers).map_err(|why| words(&why))?;
+                let mut address = url.clone();
+                for text in headers.values_mut().chain([&mut address]) {
+                    let filled = self.0.grants.filled((tenant, user), text).await;
+                    *text = filled.map_err(|why| words(&why))?;
                 }
-                let remote = Remote::new(self.0.web.client().clone(), url, headers);
-                (Way::Http(remote.map_err(failed)?), None)
+                let remote = Remote::new(self.0.grants.web.client().clone(), &address, &headers);
+                let remote = remote.map_err(failed)?;
+                let access = PersonAccess {
+                    grants: self.0.grants.clone(),
+                    of: GrantOf {
+                        tenant,
+                        user,
+                        url: url.clone(),
+                        name: server.name.clone(),
+                    },
+                };
+                // A sign-in is for one address.
+                let remote = match address == *url {
+                    true => remote.with_access(Arc::new(access)),
+                    false => remote,
+                };
+                (Way::Http(remote), None)
             }
             ToolServerTransport::Stdio { command, args, env } => {
                 let operations = self.0.operations.get();
@@ -350,16 +380,11 @@ impl ToolServerPool {
                 let place = place.ok_or_else(|| {
                     words(&"it is a program, and no runner is there to run it; choose one: /runner NAME")
                 })?;
-                let owner = self
-                    .0
-                    .store
-                    .session_owner(session.tenant, session.session)
-                    .await;
-                let user = owner.map_err(|error| words(&error))?;
-                let start = command::of(command, args, env).map_err(|why| words(&why))?;
+                let env = values::whole(env, secrets.env).map_err(|why| words(&why))?;
+                let start = command::of(command, args, &env).map_err(|why| words(&why))?;
                 let program = operations
                     .start_program(StartProgram {
-                        tenant: session.tenant,
+                        tenant,
                         user,
                         runner: place.runner,
                         sandbox: place.sandbox,

@@ -45,6 +45,7 @@ mod page;
 mod people;
 mod settings;
 mod status;
+mod tool_servers;
 mod usage;
 
 pub use commands::{Command, CommandDone, CommandTable, Commands, RunCommand, Shown};
@@ -77,6 +78,10 @@ pub use settings::{ChangeSettings, LayerName, NewValues, SetBy, Setting, Setting
 pub use status::{
     DatabaseKind, DatabaseStatus, ModelCounts, Replica, ReplicaState, Replicas, RunnerCounts,
     ServerStatus,
+};
+pub use tool_servers::{
+    ListedToolServer, NamedToolServer, PutToolValue, ToolServerAnswer, ToolServerSignIn,
+    ToolServerSignedIn, ToolServerSigningIn, ToolServers, ToolValue, ToolValues,
 };
 pub use usage::{ModelUsage, Tokens, TurnUsage, TurnUsages, UsageBy, UsageKey, UsageRow, UsageSum};
 

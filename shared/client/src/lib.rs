@@ -30,6 +30,7 @@ mod sandboxes;
 mod sessions;
 mod settings;
 mod socket;
+mod tool_servers;
 mod url;
 mod usage;
 

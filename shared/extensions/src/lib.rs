@@ -16,7 +16,7 @@ pub use front::{Front, InvalidFront};
 pub use hooks::{MAX_HOOKS, is_guarding, read_hooks};
 pub use plugin::{MAX_PLUGIN_TOOLS, read_plugin};
 pub use role::{MAX_ROLE_BYTES, read_role};
-pub use servers::{MAX_SERVERS, read_servers};
+pub use servers::{MAX_SERVERS, ServerSecrets, read_servers, secrets_of, split};
 pub use skill::{MAX_SKILL_BYTES, SkillFile, read_skill};
 
 /// A text that is no extension of its kind. The words complete "NAME is not used: …".

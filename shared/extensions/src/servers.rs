@@ -3,12 +3,15 @@
 //! ```json
 //! {"mcpServers": {"files": {"command": "npx", "args": ["-y", "…"], "env": {"ROOT": "."}}, "far": {"type": "http", "url": "https://…"}}}
 //! ```
+//!
+//! The values of variables and headers, and the secret of a client, may be secrets. So a server that is read has none of
+//! them ([`shared_types::event::ShownValue`]); [`secrets_of`] reads them alone, and [`split`] takes them out of a file.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use shared_types::event::{Provenance, ToolServer, ToolServerTransport};
+use shared_types::event::{Provenance, ShownValue, ToolServer, ToolServerTransport};
 
 use crate::{Invalid, cleaned, is_name};
 
@@ -43,6 +46,146 @@ struct Words {
     url: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
+    oauth: Option<OauthWords>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OauthWords {
+    client_id: Option<String>,
+    client_secret: Option<String>,
+}
+
+/// The hidden values of a server.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ServerSecrets {
+    /// Variables of its environment.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Headers.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// The secret of the client as which people sign in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<String>,
+}
+
+impl ServerSecrets {
+    /// True if there are none.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Takes what this one leaves open (`(hidden)`) from the one in whose place it comes.
+    ///
+    /// # Errors
+    /// The one before has no such value.
+    pub fn keep(&mut self, before: &Self) -> Result<(), Invalid> {
+        let maps = [
+            (&mut self.env, &before.env),
+            (&mut self.headers, &before.headers),
+        ];
+        for (now, before) in maps {
+            for (name, value) in now.iter_mut().filter(|(_, value)| is_open(value)) {
+                let known = before.get(name);
+                *value = known.cloned().ok_or_else(|| missing(name))?;
+            }
+        }
+        if self.client_secret.as_deref().is_some_and(is_open) {
+            let known = before.client_secret.clone();
+            self.client_secret = Some(known.ok_or_else(|| missing("clientSecret"))?);
+        }
+        Ok(())
+    }
+
+    /// True if a value is left open.
+    pub fn has_open(&self) -> bool {
+        let mut values = self
+            .env
+            .values()
+            .chain(self.headers.values())
+            .chain(&self.client_secret);
+        values.any(|value| is_open(value))
+    }
+}
+
+fn is_open(value: &str) -> bool {
+    value == ShownValue::HIDDEN
+}
+
+fn missing(name: &str) -> Invalid {
+    Invalid::new(format!(
+        "no value of {} is stored: write it",
+        cleaned(name, 64)
+    ))
+}
+
+impl fmt::Debug for ServerSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ServerSecrets")
+    }
+}
+
+/// The hidden values of a server in a file.
+///
+/// # Errors
+/// The text has another form, or has no such server.
+pub fn secrets_of(text: &str, name: &str) -> Result<ServerSecrets, Invalid> {
+    let file: Value = serde_json::from_str(text)
+        .map_err(|error| Invalid::new(format!("it is no JSON: {error}")))?;
+    let written = file.get("mcpServers").and_then(|servers| servers.get(name));
+    // A list would be read as the fields in their order.
+    let is_object = |value: &Value| value.is_object();
+    let written = written.filter(|written| is_object(written));
+    let written = written.filter(|written| written.get("oauth").is_none_or(is_object));
+    let words: Words = serde_json::from_value(written.cloned().unwrap_or_default())
+        .map_err(|error| Invalid::new(format!("it has another form: {error}")))?;
+    Ok(words.secrets())
+}
+
+/// Parts a file with one server into a text that may be shown and the values that may not.
+///
+/// # Errors
+/// The text has another form, or has no such server.
+pub fn split(text: &str, name: &str) -> Result<(String, ServerSecrets), Invalid> {
+    let secrets = secrets_of(text, name)?;
+    let mut file: Value = serde_json::from_str(text)
+        .map_err(|error| Invalid::new(format!("it is no JSON: {error}")))?;
+    let server = &mut file["mcpServers"][name];
+    for (part, hidden) in [("env", &secrets.env), ("headers", &secrets.headers)] {
+        for name in hidden.keys() {
+            server[part][name] = ShownValue::HIDDEN.into();
+        }
+    }
+    if secrets.client_secret.is_some() {
+        server["oauth"]["clientSecret"] = ShownValue::HIDDEN.into();
+    }
+    Ok((file.to_string(), secrets))
+}
+
+impl Words {
+    fn secrets(self) -> ServerSecrets {
+        let hidden = |values: BTreeMap<String, String>| {
+            let is_hidden = |value: &String| ShownValue::from(value.clone()) == ShownValue::Hidden;
+            values
+                .into_iter()
+                .filter(|(_, value)| is_hidden(value))
+                .collect()
+        };
+        ServerSecrets {
+            env: hidden(self.env),
+            headers: hidden(self.headers),
+            client_secret: self.oauth.and_then(|oauth| oauth.client_secret),
+        }
+    }
+}
+
+fn shown(values: BTreeMap<String, String>) -> BTreeMap<String, ShownValue> {
+    let shown = values
+        .into_iter()
+        .map(|(name, value)| (name, ShownValue::from(value)));
+    shown.collect()
 }
 
 /// Reads the servers of a file, by their names. Beside them it returns words on those that are not used.
@@ -115,13 +258,17 @@ fn server(name: &str, written: Value) -> Result<ToolServerTransport, Invalid> {
             Ok(ToolServerTransport::Stdio {
                 command,
                 args: words.args,
-                env: words.env,
+                env: shown(words.env),
             })
         }
         (None | Some("http" | "streamable-http"), None, Some(url)) if url.len() <= 2048 => {
             Ok(ToolServerTransport::Http {
                 url,
-                headers: words.headers,
+                headers: shown(words.headers),
+                client_id: words
+                    .oauth
+                    .and_then(|oauth| oauth.client_id)
+                    .filter(|id| !id.is_empty() && id.len() <= 2048),
             })
         }
         (Some("sse"), ..) => Err(Invalid::new(
@@ -169,5 +316,29 @@ mod tests {
         .unwrap();
         assert_eq!((servers.len(), unread.len()), (1, 6));
         assert!(read("1").is_err());
+    }
+
+    #[test]
+    fn values_are_in_no_server_that_is_read_and_in_no_text_that_is_shown() {
+        let text = r#"{"mcpServers": {"a": {"command": "x", "env": {"ROOT": "${HOME}", "KEY": "s3cret"}, "oauth": {"clientSecret": "s3cret"}}}}"#;
+        let (servers, _) = read(text).unwrap();
+        assert!(!format!("{servers:?}").contains("s3cret"));
+        let (shown, secrets) = split(text, "a").unwrap();
+        assert!(
+            !shown.contains("s3cret") && shown.contains("${HOME}"),
+            "{shown}"
+        );
+        assert_eq!(secrets.env.keys().collect::<Vec<_>>(), ["KEY"]);
+        // The text that is shown can be written again, and keeps the values.
+        let mut again = secrets_of(&shown, "a").unwrap();
+        assert!(again.has_open());
+        again.keep(&secrets).unwrap();
+        assert_eq!(again, secrets);
+        assert!(
+            secrets_of(&shown, "a")
+                .unwrap()
+                .keep(&ServerSecrets::default())
+                .is_err()
+        );
     }
 }

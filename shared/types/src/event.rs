@@ -24,7 +24,7 @@ pub use agent::CallOfSession;
 pub use approval::{Answer, PlannedCall, PlannedPath, Question, Unanswered};
 pub use extension::{
     Extensions, Hook, HookDecision, HookEnd, HookEvent, HookHandler, Layer, Plugin, PluginTool,
-    Provenance, Role, Skill, ToolServer, ToolServerTransport,
+    Provenance, Role, ShownValue, Skill, ToolServer, ToolServerTransport,
 };
 pub use finding::{Finding, FindingCategory};
 pub use offered::{OfferedServer, OfferedTool};

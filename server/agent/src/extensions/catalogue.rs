@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use shared_types::event::Extensions;
+use shared_types::event::{Extensions, OfferedServer};
 
 /// Most bytes of the line of one skill or role: about 100 tokens.
 const MAX_LINE: usize = 300;
@@ -44,6 +44,25 @@ pub(crate) fn note(before: Option<&Extensions>, now: &Extensions) -> String {
         }
     }
     note
+}
+
+/// The note before an input on the tool servers that do not work, where they are others than before. The words of a
+/// server are not in it: the person was told them, and the model need not be.
+pub(crate) fn missing_note(before: &[OfferedServer], now: &[OfferedServer]) -> String {
+    let (was, is) = (missing(before), missing(now));
+    match was == is || is.is_empty() {
+        true => String::new(),
+        false => format!(
+            "[the tools of these tool servers are missing now, and the person was told why; say so if the task needs \
+             one: {}]\n",
+            is.join(", ")
+        ),
+    }
+}
+
+fn missing(offered: &[OfferedServer]) -> Vec<&str> {
+    let failed = offered.iter().filter(|server| server.failed.is_some());
+    failed.map(|server| server.name.as_str()).collect()
 }
 
 /// The lines of one kind.

@@ -3,7 +3,10 @@
 use server_llm::{Message, ModelInfo};
 use shared_types::{
     TurnId,
-    event::{CallOutcome, Choice, Extensions, HookDecision, HookEvent, Part, Parts, ToolCall},
+    event::{
+        CallOutcome, Choice, Extensions, HookDecision, HookEvent, OfferedServer, Part, Parts,
+        ToolCall,
+    },
 };
 
 use super::{
@@ -97,6 +100,7 @@ pub(super) fn tail(
     // The instructions were sent with the first message that they counted for; where that is not sent, they are again.
     let mut survey: Option<&SurveyLog> = None;
     let mut extended: Option<&Extensions> = None;
+    let mut offered: &[OfferedServer] = &[];
     for log in transcript.up_to(turn) {
         let is_gone = take(&mut gone, 1) == 1;
         let parts = log.steps.iter().map(|step| 1 + step.calls.len());
@@ -112,6 +116,8 @@ pub(super) fn tail(
             }
             notes += &extensions::note(extended, &log.extensions);
             extended = Some(&log.extensions);
+            notes += &extensions::missing_note(offered, &log.offered);
+            offered = &log.offered;
             notes += &hooks_before(log);
             notes += gates::mode_note(last, log).unwrap_or_default();
             if let Some(found) = &log.found {

@@ -365,6 +365,7 @@ mod tests {
             transport: ToolServerTransport::Http {
                 url: "https://example.org".to_owned(),
                 headers: Default::default(),
+                client_id: None,
             },
             from: Provenance {
                 layer: Layer::User,

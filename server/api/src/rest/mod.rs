@@ -28,6 +28,7 @@ mod shared;
 mod signed;
 mod status;
 mod stream_tickets;
+mod tool_servers;
 mod usage;
 
 pub(crate) use id::Id;
@@ -103,6 +104,7 @@ fn documented() -> OpenApiRouter<Doors> {
         .merge(approvals::routes())
         .merge(permissions::routes())
         .merge(extensions::routes())
+        .merge(tool_servers::routes())
         .merge(sessions::routes())
         .merge(commands::routes())
         .merge(images::routes())

@@ -114,7 +114,7 @@ fn word(text: &str) -> String {
     }
 }
 
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./=:@,+%".contains(letter);
     match text.chars().all(is_plain) {
         true => text.to_owned(),

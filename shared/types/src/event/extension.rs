@@ -398,19 +398,66 @@ pub enum ToolServerTransport {
         /// Its arguments.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         args: Vec<String>,
-        /// Variables of its environment that are no secrets. `${NAME}` and `${NAME:-DEFAULT}` stand for variables of
-        /// the sandbox.
+        /// Variables of its environment, as far as they may be shown.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        env: BTreeMap<String, String>,
+        #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, String>))]
+        env: BTreeMap<String, ShownValue>,
     },
     /// A server of the web, which the Gantry server calls.
     Http {
         /// Its address.
         url: String,
-        /// Headers beside those of the protocol that are no secrets.
+        /// Headers beside those of the protocol, as far as they may be shown.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        headers: BTreeMap<String, String>,
+        #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, String>))]
+        headers: BTreeMap<String, ShownValue>,
+        /// The client as which people sign in, where it was registered at the authorization server.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        client_id: Option<String>,
     },
+}
+
+/// The value of a variable or header of a tool server, as far as it may be shown. It may be a secret, so that no log,
+/// answer or list has it: they have a reference that stands alone, such as `${TOKEN}`, and nothing of all other values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum ShownValue {
+    /// The value of the variable with this name.
+    Reference(String),
+    /// A value that is not shown.
+    Hidden,
+}
+
+impl ShownValue {
+    /// The word in place of a value that is not shown.
+    pub const HIDDEN: &str = "(hidden)";
+}
+
+impl From<String> for ShownValue {
+    fn from(value: String) -> Self {
+        let name = value.strip_prefix("${");
+        let name = name.and_then(|rest| rest.strip_suffix('}'));
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        let is_name = |name: &&str| {
+            !name.is_empty()
+                && name.len() <= 64
+                && !name.as_bytes()[0].is_ascii_digit()
+                && name.bytes().all(is_letter)
+        };
+        match name.filter(is_name) {
+            Some(name) => Self::Reference(name.to_owned()),
+            None => Self::Hidden,
+        }
+    }
+}
+
+impl From<ShownValue> for String {
+    fn from(value: ShownValue) -> Self {
+        match value {
+            ShownValue::Reference(name) => format!("${{{name}}}"),
+            ShownValue::Hidden => ShownValue::HIDDEN.to_owned(),
+        }
+    }
 }
 
 /// A program that brings tools, hooks and sentences for the model.
@@ -444,4 +491,20 @@ pub struct PluginTool {
     /// The JSON Schema of its arguments.
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub parameters: serde_json::Value,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_an_earlier_log_are_hidden_when_it_is_read() {
+        let written = r#"{"type":"stdio","command":"x","env":{"A":"s3cret","B":"${HOME}","C":"${X:-s3cret}","D":"x${Y}"}}"#;
+        let read: ToolServerTransport = serde_json::from_str(written).unwrap();
+        let again = serde_json::to_string(&read).unwrap();
+        assert_eq!(
+            again,
+            r#"{"type":"stdio","command":"x","env":{"A":"(hidden)","B":"${HOME}","C":"(hidden)","D":"(hidden)"}}"#
+        );
+    }
 }

@@ -49,6 +49,10 @@ export const KINDS: Readonly<Record<string, Readonly<Record<Language, string>>>>
   "sign_in.refused": { en: "A sign-in was refused", zh: "登录被拒绝" },
   "sign_in_code.issued": { en: "A sign-in code was made", zh: "生成了登录码" },
   "tenant.created": { en: "The tenant was made", zh: "创建了租户" },
+  "tool_server.signed_in": { en: "Someone signed in to a tool server", zh: "登录了工具服务器" },
+  "tool_server.signed_out": { en: "Someone signed out of a tool server", zh: "退出了工具服务器" },
+  "tool_value.removed": { en: "A value for tool servers was removed", zh: "移除了工具服务器的值" },
+  "tool_value.set": { en: "A value for tool servers was set", zh: "设置了工具服务器的值" },
 };
 
 /** The beginnings with which a filter chooses several kinds, such as `runner.`. */

@@ -1,0 +1,233 @@
+//! The values of a tool server's variables and headers, which no log has. They are read when they are needed: those of a
+//! registered server from its secret, and those of a project's file from that file, if it is still the one that the
+//! person trusts.
+
+use server_agent::ServerPlace;
+use server_records::ExtensionKind;
+use server_store::StoreError;
+use shared_extensions::{ServerSecrets, secrets_of};
+use shared_sandbox::{
+    Command, Exec, ExitStatus, OperationEvent, Outcome, OutputStream, Request, Retention,
+};
+use shared_types::{
+    Digest, TenantId, UserId,
+    clean::clean_line,
+    event::{ShownValue, ToolServer, ToolServerTransport},
+};
+use tokio::time::timeout;
+
+use super::{ToolServerPool, access::Grants, command::quoted};
+use crate::operations::{Operations, StartProgram};
+
+/// Largest file that is read, in bytes: that of a look for extensions.
+const MAX_FILE_BYTES: usize = 192 * 1024;
+
+/// The time in which it is read.
+const READ_WITHIN: std::time::Duration = std::time::Duration::from_secs(10);
+
+impl ToolServerPool {
+    /// The values of a server that its declaration hides.
+    ///
+    /// # Errors
+    /// They cannot be read; the words say why.
+    pub(super) async fn values(
+        &self,
+        (tenant, user): (TenantId, UserId),
+        server: &ToolServer,
+        place: Option<&ServerPlace>,
+    ) -> Result<ServerSecrets, String> {
+        if !hides(server) {
+            return Ok(ServerSecrets::default());
+        }
+        match server.from.layer.is_on_runner() {
+            true => self.values_of_file((tenant, user), server, place).await,
+            false => self.values_of_registered((tenant, user), server).await,
+        }
+    }
+
+    async fn values_of_registered(
+        &self,
+        (tenant, user): (TenantId, UserId),
+        server: &ToolServer,
+    ) -> Result<ServerSecrets, String> {
+        let grants = &self.0.grants;
+        let unread = |error: &dyn std::fmt::Display| format!("its values cannot be read: {error}");
+        let rows = grants.store.extensions(tenant, user).await;
+        let rows = rows.map_err(|error| unread(&error))?;
+        let row = rows.into_iter().find(|row| {
+            row.kind == ExtensionKind::Mcp
+                && row.name == server.from.at
+                && row.layer() == server.from.layer
+        });
+        let row = row.filter(|row| row.digest == server.from.digest);
+        let row = row.ok_or("it was changed or removed; the next turn has it as it is now")?;
+        let Some(id) = row.secret else {
+            // Of an earlier release, which kept the values in the text; or their master key is lost.
+            let secrets = secrets_of(&row.text, &server.name).map_err(|error| unread(&error))?;
+            return match secrets.has_open() {
+                true => Err("its values are lost; add it again: gantry mcp add".to_owned()),
+                false => Ok(secrets),
+            };
+        };
+        let sealed = grants.store.secret(tenant, id).await;
+        let sealed = sealed.map_err(|error| unread(&error))?;
+        let opened = grants.opened(tenant, &sealed).await;
+        opened.map_err(|error| unread(&error))
+    }
+
+    async fn values_of_file(
+        &self,
+        (tenant, user): (TenantId, UserId),
+        server: &ToolServer,
+        place: Option<&ServerPlace>,
+    ) -> Result<ServerSecrets, String> {
+        let operations = self.0.operations.get();
+        let operations = operations.ok_or("this server of Gantry is starting")?;
+        let place = place.ok_or("its values are in a file of the project, and no runner is there to read it; choose one: /runner NAME")?;
+        let start = StartProgram {
+            tenant,
+            user,
+            runner: place.runner,
+            sandbox: place.sandbox,
+            request: Request::Exec(Exec {
+                retention: Retention::None,
+                ..Exec::new(Command::Shell(format!("cat ./{}", quoted(&server.from.at))))
+            }),
+            run_for: READ_WITHIN,
+        };
+        let reading = timeout(READ_WITHIN, read(operations, start)).await;
+        let late = || Err("it was not read in time".to_owned());
+        let text = reading.unwrap_or_else(|_| late());
+        let text = text.map_err(|why| format!("{} cannot be read: {why}", server.from.at))?;
+        if Digest::of(&text) != server.from.digest {
+            return Err(format!(
+                "{} is not the file any more that you trust; the next turn looks at it again",
+                server.from.at
+            ));
+        }
+        let text = String::from_utf8_lossy(&text);
+        secrets_of(&text, &server.name).map_err(|error| error.to_string())
+    }
+}
+
+/// True if a value of it is not in the log.
+fn hides(server: &ToolServer) -> bool {
+    let (values, has_client) = match &server.transport {
+        ToolServerTransport::Stdio { env, .. } => (env, false),
+        ToolServerTransport::Http {
+            headers, client_id, ..
+        } => (headers, client_id.is_some()),
+    };
+    has_client || values.values().any(|value| *value == ShownValue::Hidden)
+}
+
+/// The standard output of a program.
+async fn read(operations: &Operations, start: StartProgram) -> Result<Vec<u8>, String> {
+    let tenant = start.tenant;
+    let program = operations.start_program(start).await;
+    let program = program.map_err(|error| error.to_string())?;
+    let id = program.id;
+    let (mut events, controls, sandbox) = program.into_parts();
+    let mut text = Vec::new();
+    loop {
+        let event = events.next().await;
+        match event.map_err(|refusal| refusal.message.to_string())? {
+            Some(OperationEvent::Output {
+                stream,
+                offset,
+                data,
+            }) => {
+                let end = offset.saturating_add(data.len() as u64);
+                if stream == OutputStream::Stdout {
+                    let known = (text.len() as u64).saturating_sub(offset);
+                    let known = usize::try_from(known).unwrap_or(usize::MAX).min(data.len());
+                    text.extend_from_slice(&data[known..]);
+                }
+                controls.commit(stream, end).await;
+                if text.len() > MAX_FILE_BYTES {
+                    operations.stop_program(tenant, id).await;
+                    return Err("it is too long".to_owned());
+                }
+            }
+            Some(OperationEvent::Ended(outcome)) => {
+                operations.close_program(tenant, id, &sandbox).await;
+                return match outcome {
+                    Outcome::Exited(exit) if exit.status == ExitStatus::Code(0) => Ok(text),
+                    Outcome::Refused(refusal) => Err(refusal.message.to_string()),
+                    _ => Err("it is not there".to_owned()),
+                };
+            }
+            Some(_) => {}
+            None => return Err("its runner has gone".to_owned()),
+        }
+    }
+}
+
+/// The values of a map: those that are hidden, from the secrets, and the others as they are declared.
+pub(super) fn whole(
+    declared: &std::collections::BTreeMap<String, ShownValue>,
+    mut hidden: std::collections::BTreeMap<String, String>,
+) -> Result<std::collections::BTreeMap<String, String>, String> {
+    let values = declared.iter().map(|(name, value)| {
+        let value = match value {
+            ShownValue::Hidden => hidden.remove(name),
+            reference => Some(String::from(reference.clone())),
+        };
+        let value = value.ok_or_else(|| format!("the value of {name} is not there"))?;
+        Ok((name.clone(), value))
+    });
+    values.collect()
+}
+
+impl Grants {
+    /// The text with the person's values in place of `${NAME}` and `${NAME:-DEFAULT}`.
+    ///
+    /// # Errors
+    /// The person has no such value, or it cannot be read.
+    pub(super) async fn filled(
+        &self,
+        (tenant, user): (TenantId, UserId),
+        text: &str,
+    ) -> Result<String, String> {
+        let (mut filled, mut rest) = (String::new(), text);
+        while let Some(start) = rest.find("${") {
+            let Some(end) = rest[start..].find('}') else {
+                break;
+            };
+            let inner = &rest[start + 2..start + end];
+            let (name, default) = match inner.split_once(":-") {
+                Some((name, default)) => (name, Some(default)),
+                None => (inner, None),
+            };
+            if !is_variable(name) {
+                return Err(format!("{:?} names no variable", clean_line(inner, 64)));
+            }
+            filled.push_str(&rest[..start]);
+            match (self.store.tool_value(tenant, user, name).await, default) {
+                (Ok(sealed), _) => {
+                    let opened = self.vault.open(tenant, &sealed).await;
+                    let opened = opened.map_err(|error| error.to_string())?;
+                    filled.push_str(opened.expose_text().unwrap_or_default());
+                }
+                (Err(StoreError::NotFound), Some(default)) => filled.push_str(default),
+                (Err(StoreError::NotFound), None) => {
+                    return Err(format!(
+                        "it needs your value of {name}: gantry mcp values set {name}"
+                    ));
+                }
+                (Err(error), _) => return Err(error.to_string()),
+            }
+            rest = &rest[start + end + 1..];
+        }
+        filled.push_str(rest);
+        Ok(filled)
+    }
+}
+
+/// True for a name of a variable.
+pub(crate) fn is_variable(name: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    (1..=64).contains(&name.len())
+        && !name.as_bytes()[0].is_ascii_digit()
+        && name.bytes().all(is_letter)
+}
