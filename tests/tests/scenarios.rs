@@ -89,6 +89,7 @@ mod scenarios {
     mod terminal;
     mod text_calls;
     mod thinking;
+    mod tool_servers;
     mod tools;
     mod traces;
     mod turn_places;

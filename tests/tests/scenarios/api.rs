@@ -14,7 +14,10 @@ use tests::{
     openapi::{Document, Operation},
 };
 
-use super::rewinds;
+use super::{
+    rewinds,
+    tool_servers::{double::ToolServer, sent_back},
+};
 
 /// The address of sandboxes.
 pub(super) const SANDBOXES: &str = "/api/v1/sandboxes";
@@ -62,7 +65,11 @@ async fn every_documented_route_is_there_and_answers_with_a_documented_status() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_good_answer_has_the_documented_shape() {
-    let gantry = Gantry::practice().await;
+    let gantry = Gantry::with(Setup {
+        settings: "[web]\nallow = [\"127.0.0.0/8\"]\n".to_owned(),
+        ..Setup::default()
+    })
+    .await;
     let runner = gantry.runner("laptop").await;
     let told = gantry.talk().await.say("run echo hi").await;
     assert_eq!(told.calls().len(), 1);
@@ -518,10 +525,41 @@ impl<'a> Api<'a> {
         let one = format!("{at}/{{id}}");
         assert_eq!(self.call("get", &one, &id, None).await["layer"], "user");
         self.call("delete", &one, &id, None).await;
+        self.signs_in_to_a_tool_server().await;
         let of = "/api/v1/sessions/{id}/extensions";
         self.call("get", of, session, None).await;
         let untrust = json!({ "path": ".mcp.json" });
         self.call("post", of, session, Some(untrust)).await;
+    }
+
+    /// A tool server is registered, listed, signed in to and out of.
+    async fn signs_in_to_a_tool_server(&mut self) {
+        let server = ToolServer::start().await;
+        let declared =
+            json!({ "mcpServers": { "tracker": { "type": "http", "url": server.mcp() } } });
+        let put = json!({ "kind": "mcp", "name": "tracker", "text": declared.to_string() });
+        self.call("put", "/api/v1/extensions", "", Some(put)).await;
+        let at = "/api/v1/tool-servers";
+        let named = json!({ "server": "tracker" });
+        let (sign_in, sign_out) = (format!("{at}/sign-in"), format!("{at}/sign-out"));
+        let begun = self.call("post", &sign_in, "", Some(named.clone())).await;
+        let url = begun["url"].as_str().expect("an address");
+        let back = sent_back(url, "ada").await;
+        let answer = json!({ "address": back });
+        let answered = self
+            .call("post", &format!("{sign_in}/answer"), "", Some(answer))
+            .await;
+        assert_eq!(answered["server"], "tracker");
+        let listed = self.call("get", at, "", None).await;
+        assert_eq!(listed["tool_servers"][0]["sign_in"], "signed_in");
+        self.call("post", &sign_out, "", Some(named)).await;
+        let value = json!({ "name": "TOKEN", "value": "x" });
+        let at = "/api/v1/tool-values";
+        self.call("put", at, "", Some(value)).await;
+        assert_eq!(
+            self.call("get", at, "", None).await["values"][0]["name"],
+            "TOKEN"
+        );
     }
 
     /// The file with rules that the session found is looked at, trusted, listed, and trusted no more.

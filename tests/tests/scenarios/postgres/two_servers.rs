@@ -4,10 +4,13 @@ use serde_json::json;
 use shared_types::{OperationId, event::TurnOutcome};
 use tests::{
     gantry::{Gantry, Runner, Setup, TO_BE_ENROLLED, Told, eventually},
+    model_server::{ModelServer, Reply},
     postgres::Postgres,
     socket::{Heard, Socket},
     work::Work,
 };
+
+use super::super::tool_servers::{agreed, answered, done, double::ToolServer, who};
 
 /// A server with a runner, and another server beside it.
 async fn two(postgres: &Postgres) -> (Gantry, Runner, Gantry) {
@@ -41,6 +44,41 @@ async fn a_turn_is_seen_and_stopped_at_the_other_server_than_its_own() {
     let near = talk.ended(turn).await;
     assert_eq!(near.outcome, TurnOutcome::Cancelled);
     assert_eq!(seqs(&near), seqs(&far.ended(turn).await));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sign_in_begun_at_one_server_ends_at_the_other_and_both_renew_each_token_once() {
+    let (postgres, model) = (Postgres::start(), ModelServer::start().await);
+    let here = Gantry::with(Setup {
+        database: Some(postgres.database()),
+        model: Some(model.base_url()),
+        settings: "[web]\nallow = [\"127.0.0.0/8\"]\n".to_owned(),
+        ..Setup::default()
+    })
+    .await;
+    let (there, server) = (here.another().await, ToolServer::start().await);
+    done(&here, &["mcp", "add", "tracker", "--url", &server.mcp()]).await;
+    // So short that each request renews it.
+    server.told().good_for = 1;
+    let back = agreed(&here, here.token(), "ada").await;
+    let (status, told) = answered(&there, there.token(), &back).await;
+    assert_eq!(status, 200, "{told}");
+    model.script(vec![Reply::text("done"); 4]);
+    let mut talks = Vec::new();
+    for gantry in [&here, &there, &here, &there] {
+        talks.push(gantry.talk().await);
+    }
+    let turns = talks.iter_mut().map(|talk| talk.say("hello"));
+    futures_util::future::join_all(turns).await;
+    assert_eq!(server.told().thefts, 0);
+    for talk in &mut talks[..2] {
+        let (_, text) = who(talk, &model).await;
+        assert!(text.contains("you are ada"), "{text}");
+    }
+    // Signed out at one, signed out at the other.
+    done(&there, &["mcp", "logout", "tracker"]).await;
+    let (_, text) = who(&mut talks[0], &model).await;
+    assert!(!text.contains("you are ada"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
