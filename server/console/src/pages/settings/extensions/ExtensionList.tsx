@@ -1,15 +1,18 @@
 import { Ellipsis, Eye, Plus, RefreshCw, Trash2, Users } from "lucide-react";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { removeExtension } from "@/api/extensions";
 import { isAdmin, useMe } from "@/api/me";
-import type { Extension } from "@/api/schema";
+import type { Extension, ListedToolServer } from "@/api/schema";
+import { signOutOf, toolServersQuery } from "@/api/tool-servers";
 import { Badge } from "@/ui/Badge";
 import { Button, IconButton } from "@/ui/Button";
 import { Confirm } from "@/ui/Confirm";
 import { Input } from "@/ui/Field";
 import { Menu, MenuItem, MenuLine } from "@/ui/Menu";
 import { Section } from "@/ui/Page";
+import { sayFailed } from "@/ui/Toast";
 import { Ago } from "@/ui/Time";
 import { EmptyRow } from "../rows/EmptyRow";
 import { Dots, Rows } from "../rows/Row";
@@ -18,11 +21,12 @@ import { aboutOf, ownBefore } from "./about";
 import { KINDS, short } from "./look";
 import { PublishExtension } from "./PublishExtension";
 import { ShowExtension } from "./ShowExtension";
+import { SignInDialog } from "./SignInDialog";
 
 /** With more extensions than these there is a search. */
 const SEARCH_FROM = 12;
 
-type Opened = { deed: "add" } | { deed: "show" | "update" | "publish" | "remove"; extension: Extension };
+type Opened = { deed: "add" } | { deed: "show" | "update" | "publish" | "remove" | "signIn"; extension: Extension };
 
 interface ExtensionListProps {
   /** All registered extensions that the person sees. */
@@ -39,6 +43,7 @@ export function ExtensionList({ all, layer, editable }: ExtensionListProps) {
   const [search, setSearch] = useState("");
   const close = () => setOpened(undefined);
   const own = all.filter((extension) => extension.layer === layer);
+  const servers = useQuery({ ...toolServersQuery, enabled: own.some((extension) => extension.kind === "mcp") }).data?.tool_servers;
   const wanted = search.trim().toLowerCase();
   const shown = own.filter((extension) => `${extension.name} ${t(KINDS[extension.kind].word)} ${aboutOf(extension)}`.toLowerCase().includes(wanted));
   const add = editable && (
@@ -60,13 +65,14 @@ export function ExtensionList({ all, layer, editable }: ExtensionListProps) {
       ) : (
         <Rows>
           {shown.map((extension) => (
-            <ExtensionRow key={extension.id} extension={extension} before={ownBefore(extension, all)} editable={editable} onDeed={(deed) => setOpened({ deed, extension })} />
+            <ExtensionRow key={extension.id} extension={extension} before={ownBefore(extension, all)} server={servers?.find((server) => server.id === extension.id)} editable={editable} onDeed={(deed) => setOpened({ deed, extension })} />
           ))}
         </Rows>
       )}
       {opened?.deed === "add" && <AddExtension all={all} forEveryone={layer === "tenant"} onClose={close} />}
       {opened?.deed === "update" && <AddExtension all={all} forEveryone={layer === "tenant"} start={opened.extension} onClose={close} />}
       {opened?.deed === "show" && <ShowExtension extension={opened.extension} onClose={close} />}
+      {opened?.deed === "signIn" && <SignInDialog server={opened.extension.name} onClose={close} />}
       {opened?.deed === "publish" && <PublishExtension extension={opened.extension} all={all} onClose={close} />}
       {opened?.deed === "remove" && (
         <Confirm open danger title={t("removeExtensionTitle")} verb={t("remove", { ns: "common" })} onClose={close} onConfirm={() => removeExtension(opened.extension.id)}>
@@ -82,11 +88,13 @@ interface ExtensionRowProps {
   extension: Extension;
   /** The person's own one that stands before it. */
   before: Extension | undefined;
+  /** The person's sign-in, of a tool server. */
+  server: ListedToolServer | undefined;
   editable: boolean;
-  onDeed: (deed: "show" | "update" | "publish" | "remove") => void;
+  onDeed: (deed: "show" | "update" | "publish" | "remove" | "signIn") => void;
 }
 
-function ExtensionRow({ extension, before, editable, onDeed }: ExtensionRowProps) {
+function ExtensionRow({ extension, before, server, editable, onDeed }: ExtensionRowProps) {
   const { t } = useTranslation("settings");
   const admin = isAdmin(useMe());
   const { icon: Icon, word } = KINDS[extension.kind];
@@ -99,6 +107,8 @@ function ExtensionRow({ extension, before, editable, onDeed }: ExtensionRowProps
           <span className="min-w-0 font-medium wrap-anywhere">{extension.name}</span>
           <Badge>{t(word)}</Badge>
           {before && <Badge tone="warn">{t("shadowedByOwn")}</Badge>}
+          {server?.sign_in === "needed" && <Badge tone="warn">{t("signInNeeded")}</Badge>}
+          {server?.sign_in === "signed_in" && <Badge tone="good">{t("signedIn")}</Badge>}
         </p>
         {about && <p className="line-clamp-2 text-dense text-muted wrap-anywhere">{about}</p>}
         <Dots className="text-meta text-faint">
@@ -106,8 +116,15 @@ function ExtensionRow({ extension, before, editable, onDeed }: ExtensionRowProps
           <code>{short(extension.digest)}</code>
           {extension.layer === "tenant" && t("setBy", { name: extension.set_by })}
           <Ago at={extension.since} />
+          {server?.issuer && t("signedInAt", { issuer: server.issuer })}
         </Dots>
       </div>
+      {server?.sign_in === "needed" && (
+        <Button size="sm" look="primary" aria-label={t("signInNamed", { name: extension.name })} onClick={() => onDeed("signIn")}>
+          {t("signIn")}
+        </Button>
+      )}
+      {server?.sign_in === "signed_in" && <SignOut name={extension.name} />}
       {editable ? (
         <Menu trigger={<IconButton size="sm" icon={Ellipsis} label={t("extensionMenu", { name: extension.name })} />}>
           <MenuItem icon={Eye} onSelect={() => onDeed("show")}>
@@ -130,5 +147,22 @@ function ExtensionRow({ extension, before, editable, onDeed }: ExtensionRowProps
         <IconButton size="sm" icon={Eye} label={t("showNamed", { name: extension.name })} onClick={() => onDeed("show")} />
       )}
     </div>
+  );
+}
+
+/** Gives the person's sign-in to a tool server back. */
+function SignOut({ name }: { name: string }) {
+  const { t } = useTranslation("settings");
+  const [busy, setBusy] = useState(false);
+  const leave = () => {
+    setBusy(true);
+    signOutOf({ server: name })
+      .catch((error: unknown) => sayFailed(t("signOutFailed"), error))
+      .finally(() => setBusy(false));
+  };
+  return (
+    <Button size="sm" busy={busy} aria-label={t("signOutNamed", { name })} onClick={leave}>
+      {t("signOutOf")}
+    </Button>
   );
 }

@@ -14,6 +14,7 @@ import { EmptyRow } from "../rows/EmptyRow";
 import { Dots, RefusedNote, Rows } from "../rows/Row";
 import { type FoundFile, type FoundKind, type FoundThing, filesOf, isOnRunner, shadowedIn, thingsOf } from "./about";
 import { KINDS, short } from "./look";
+import { SignInDialog } from "./SignInDialog";
 
 const ORDER: readonly FoundKind[] = ["skill", "agent", "hook", "mcp", "plugin"];
 const GROUPS = { skill: "groupSkills", agent: "groupAgents", hook: "groupHooks", mcp: "groupServers", plugin: "groupPlugins" } as const satisfies Record<FoundKind, string>;
@@ -55,7 +56,7 @@ export function Found({ session, servers }: { session: string; servers?: Readonl
             <Group key={kind} title={t(GROUPS[kind])} count={ofKind.length}>
               <Rows>
                 {ofKind.map((thing, index) => (
-                  <ThingRow key={`${thing.name} ${index}`} thing={thing} state={kind === "mcp" ? servers?.get(thing.name) : undefined} />
+                  <ThingRow key={`${thing.name} ${index}`} session={session} thing={thing} state={kind === "mcp" ? servers?.get(thing.name) : undefined} />
                 ))}
               </Rows>
             </Group>
@@ -109,8 +110,9 @@ function Whence({ from }: { from: Provenance | undefined }) {
   return isOnRunner(from) ? <code className="wrap-anywhere">{from.at}</code> : <>{t(LAYERS[from.layer])}</>;
 }
 
-function ThingRow({ thing: { kind, name, about, from }, state }: { thing: FoundThing; state: ServerState | undefined }) {
+function ThingRow({ session, thing: { kind, name, about, from }, state }: { session: string; thing: FoundThing; state: ServerState | undefined }) {
   const { t } = useTranslation("settings");
+  const [signingIn, setSigningIn] = useState(false);
   const Icon = KINDS[kind].icon;
   return (
     <div className="flex items-start gap-3 px-4 py-2">
@@ -129,8 +131,19 @@ function ThingRow({ thing: { kind, name, about, from }, state }: { thing: FoundT
         </Dots>
         {state?.failed != null && <p className="text-dense text-warn wrap-anywhere">{told(state.failed)}</p>}
       </div>
+      {state?.failed != null && isAddress(about) && (
+        <Button size="sm" aria-label={t("signInNamed", { name })} onClick={() => setSigningIn(true)}>
+          {t("signIn")}
+        </Button>
+      )}
+      {signingIn && <SignInDialog server={name} session={from && isOnRunner(from) ? session : undefined} onClose={() => setSigningIn(false)} />}
     </div>
   );
+}
+
+/** True for a tool server that the server calls: only such a one can want a sign-in. */
+function isAddress(about: string): boolean {
+  return /^https?:/.test(about);
 }
 
 /** A file of the runner with all that it does or would do, each action in full. Trust is in the text of the digest that is shown. */
