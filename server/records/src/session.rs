@@ -32,6 +32,9 @@ pub enum SessionError {
     /// The turn has messages that its model was not sent yet: it takes them, and goes on.
     #[error("end the turn: it has messages that the agent has not read yet")]
     UntakenSteers,
+    /// There are as many as there may be; the text says of what, and the remedy.
+    #[error("add to it: {0}")]
+    Full(String),
     /// The store did not answer, or refused.
     #[error(transparent)]
     Store(#[from] PortError),
@@ -42,6 +45,7 @@ impl SessionError {
     pub fn is_passing(&self) -> bool {
         match self {
             Self::NotFound | Self::StaleEpoch | Self::UntakenSteers => false,
+            Self::Full(_) => true,
             Self::Store(error) => error.is_passing(),
         }
     }

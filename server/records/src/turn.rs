@@ -224,6 +224,9 @@ pub enum IfRunning {
     Leave,
     /// It takes that turn over, unless another live replica has it: its worker is known to be gone.
     TakeOver,
+    /// The same, for the turn of an agent. The claim fails as full if live replicas carry so many turns of the tenant's
+    /// agents.
+    TakeOverWithin(u32),
 }
 
 /// A turn that the caller now works on, alone.

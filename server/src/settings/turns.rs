@@ -19,8 +19,8 @@ const PARKS_AFTER_MS: RangeInclusive<u64> = 100..=600_000;
 pub(super) struct TurnsSection {
     /// Turns that the server works on at the same time, 1 to 4096; others queue [default: 256].
     at_once: Option<usize>,
-    /// Turns of agents that work for other agents, of one tenant, that the server works on at the same time, 1 to 4096;
-    /// others queue [default: 3].
+    /// Turns of agents that work for other agents, of one tenant, that all servers together work on at the same time, 1 to
+    /// 4096; others queue [default: 3].
     agents_at_once: Option<usize>,
     /// The time after which a turn that only waits for its runner or its command is parked, and no longer one of those
     /// [default: 10000].

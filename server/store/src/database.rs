@@ -32,7 +32,7 @@ mod sqlite;
 
 pub(crate) use copy::{Cell, Cells, Filling, Snapshot, TableSchema, line, next};
 pub use copy::{CopiedTable, CopyError, copy, require_empty};
-pub(crate) use lock::{lock_runner, lock_table, lock_user};
+pub(crate) use lock::{lock_runner, lock_table, lock_tenant, lock_user};
 pub use migrations::Schema;
 #[cfg(test)]
 pub(crate) use postgres::BELIEVED_FOR;

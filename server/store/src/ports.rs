@@ -117,6 +117,7 @@ impl From<StoreError> for SessionError {
             StoreError::NotFound => Self::NotFound,
             StoreError::StaleEpoch { .. } => Self::StaleEpoch,
             StoreError::UntakenSteers => Self::UntakenSteers,
+            StoreError::Full(full) => Self::Full(full.to_string()),
             other => Self::Store(other.into()),
         }
     }

@@ -170,6 +170,8 @@ fn refused(error: SessionError) -> LogError {
     match error {
         SessionError::StaleEpoch => LogError::StaleEpoch,
         SessionError::UntakenSteers => LogError::UntakenSteers,
+        // The turn goes on without it.
+        SessionError::Full(why) => LogError::Refused(why),
         passing if passing.is_passing() => LogError::Unavailable(passing.to_string()),
         other => LogError::Refused(other.to_string()),
     }

@@ -18,9 +18,22 @@ pub(super) struct Permits(Arc<Mutex<Places>>);
 /// The right to carry a turn, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Held {
-    _place: Permit,
+    /// Absent while the turn waits for other servers.
+    place: Option<Permit>,
     /// Of an agent's turn: one of the tenant's places for these.
     _of_agents: Option<OwnedSemaphorePermit>,
+}
+
+impl Held {
+    /// Gives the place to another turn. The place among the tenant's agents stays with this one.
+    pub(super) fn give_back_place(&mut self) {
+        self.place = None;
+    }
+
+    /// Waits for a place again.
+    pub(super) async fn take_place(&mut self, permits: &Permits, tenant: TenantId) {
+        self.place = Some(permits.place(tenant).await);
+    }
 }
 
 #[derive(Debug)]
@@ -68,7 +81,7 @@ impl Permits {
             false => None,
         };
         Held {
-            _place: self.place(tenant).await,
+            place: Some(self.place(tenant).await),
             _of_agents: of_agents,
         }
     }
@@ -151,7 +164,7 @@ impl Places {
 impl From<Permit> for Held {
     fn from(place: Permit) -> Self {
         Self {
-            _place: place,
+            place: Some(place),
             _of_agents: None,
         }
     }

@@ -33,6 +33,9 @@ use crate::{
 /// The longest pause between attempts.
 const RETRY_AFTER_AT_MOST: Duration = Duration::from_secs(300);
 
+/// The pause before the turn of an agent asks again for a place that other servers have.
+const FULL_PAUSE: Duration = Duration::from_secs(1);
+
 pub(super) struct Worker {
     pub(super) bench: Arc<Bench>,
     pub(super) of: SessionKey,
@@ -127,14 +130,32 @@ impl Worker {
         let Some(for_call) = self.has_turn_to_claim().await? else {
             return Ok(None);
         };
-        let permit = permits.acquire(self.of.tenant, for_call).await;
+        let mut permit = permits.acquire(self.of.tenant, for_call).await;
         // A turn of this session that runs here has lost its worker: this process has one a session.
         // Of one that another server carries the store says that there is nothing to do.
-        let claimed = self.claim(IfRunning::TakeOver).await?;
+        let claimed = loop {
+            match self.claim(self.take_over(for_call)).await {
+                // Other servers carry as many agents as the tenant may have at work.
+                Err(SessionError::Full(_)) => {
+                    permit.give_back_place();
+                    let _ = tokio::time::timeout(FULL_PAUSE, self.wake.notified()).await;
+                    permit.take_place(permits, self.of.tenant).await;
+                }
+                claimed => break claimed?,
+            }
+        };
         if claimed.is_none() {
             self.view = None;
         }
         Ok(claimed.map(|turn| (permit, turn)))
+    }
+
+    fn take_over(&self, for_call: bool) -> IfRunning {
+        let at_most = self.bench.engine.limits.agents_at_once.max(1);
+        match for_call {
+            true => IfRunning::TakeOverWithin(u32::try_from(at_most).unwrap_or(u32::MAX)),
+            false => IfRunning::TakeOver,
+        }
     }
 
     async fn claim(&self, if_running: IfRunning) -> Result<Option<ClaimedTurn>, SessionError> {

@@ -26,6 +26,17 @@ pub(crate) async fn lock_user(
     Ok(())
 }
 
+/// Locks the tenant. Until the end of the transaction no other one counts its turns.
+pub(crate) async fn lock_tenant(tx: &mut Connection, tenant: TenantId) -> Result<(), StoreError> {
+    if tx.is_shared() {
+        query("SELECT 1 FROM tenants WHERE id = $1 FOR NO KEY UPDATE")
+            .bind(tenant.to_string())
+            .execute(tx)
+            .await?;
+    }
+    Ok(())
+}
+
 /// Locks the runner. Until the end of the transaction it neither links, nor is revoked or locked.
 pub(crate) async fn lock_runner(
     tx: &mut Connection,

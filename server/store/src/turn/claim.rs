@@ -8,10 +8,10 @@ use shared_types::{
 
 use super::{oldest_unfinished, row, stop, waiting};
 use crate::{
-    Store, StoreError,
+    Full, Store, StoreError,
     columns::{Columns as _, integer, json, word},
     credential,
-    database::{Connection, Row, query, retried},
+    database::{Connection, Row, lock_tenant, query, retried},
     event, replica, session,
     setting::{self, RunnerInUse},
 };
@@ -28,7 +28,8 @@ impl Store {
     /// - If the turn's credential has ended, the claim records that the turn is to be stopped.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`]; with [`IfRunning::Refuse`], [`StoreError::Conflict`] if a turn runs.
+    /// [`StoreError::NotFound`]; with [`IfRunning::Refuse`], [`StoreError::Conflict`] if a turn runs; with
+    /// [`IfRunning::TakeOverWithin`], [`StoreError::Full`] if as many turns of agents run.
     pub async fn claim_turn(
         &self,
         tenant: TenantId,
@@ -40,6 +41,9 @@ impl Store {
     ) -> Result<Option<ClaimedTurn>, StoreError> {
         retried!({
             let mut tx = self.write(tenant).await?;
+            if let IfRunning::TakeOverWithin(_) = if_running {
+                lock_tenant(&mut tx, tenant).await?;
+            }
             let next = session::next(&mut tx, tenant, session, 0, now).await?;
             let Some(mut turn) = oldest_unfinished(&mut tx, tenant, session).await? else {
                 return Ok(None);
@@ -60,6 +64,11 @@ impl Store {
                 && replica::lives(&mut tx, of).await?
             {
                 return Ok(None);
+            }
+            if let IfRunning::TakeOverWithin(at_most) = if_running
+                && turn.for_call
+            {
+                require_place(&mut tx, tenant, &turn, replica, at_most).await?;
             }
             let epoch = Epoch(next.epoch.0 + 1);
             let had_settings = turn.settings.is_some();
@@ -110,6 +119,37 @@ impl Store {
                 events,
             }))
         })
+    }
+}
+
+/// Counts the turns of the tenant's agents that this replica and other live ones carry, but for this turn.
+async fn require_place(
+    tx: &mut Connection,
+    tenant: TenantId,
+    turn: &TurnRow,
+    replica: ReplicaId,
+    at_most: u32,
+) -> Result<(), StoreError> {
+    let row: Row = query(
+        "SELECT COUNT(*) AS at_work FROM turns
+         WHERE tenant_id = $1 AND state = 'running' AND caller_session_id IS NOT NULL AND id <> $2
+             AND (claimed_by = $3 OR EXISTS (SELECT 1 FROM replicas WHERE replicas.id = turns.claimed_by))",
+    )
+    .bind(tenant.to_string())
+    .bind(turn.id.to_string())
+    .bind(replica.to_string())
+    .fetch_one(tx)
+    .await?;
+    match row.count("at_work")? {
+        used if used < u64::from(at_most) => Ok(()),
+        used => Err(Full {
+            has: "the tenant has",
+            used,
+            at_most: at_most.into(),
+            what: "agents at work",
+            remedy: "the others wait for one to end; agents_at_once under [turns] in gantry.toml is the number",
+        }
+        .into()),
     }
 }
 
