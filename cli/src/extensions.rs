@@ -159,6 +159,10 @@ async fn trust(
                 "  plugin {}: {shown}",
                 clean_line(&plugin.name, MAX_CELL)
             ))?;
+            if !plugin.prompt.is_empty() {
+                let told = clean_line(&plugin.prompt, MAX_WHOLE);
+                screen.line(&format!("    tells the model: {told}"))?;
+            }
         }
         if !yes && !says_yes("trust this file as it is now?", "trust it")? {
             screen.line("  not trusted")?;

@@ -15,6 +15,8 @@ use shared_types::{
 
 pub(crate) use catalogue::{missing_note, note};
 
+use crate::roles;
+
 /// Most bytes of the files with extensions that a look brings.
 pub(crate) const FOUND_BYTES: u64 = 192 * 1024;
 
@@ -145,6 +147,13 @@ impl Gathered {
     fn role(&mut self, text: &str, name: &str, mut from: Provenance) -> Result<(), Invalid> {
         from.trusted = true;
         let role = read_role(text, name, from)?;
+        if roles::is_built_in(&role.name) {
+            self.unread.push(format!(
+                "agent {0}: Gantry has a role {0} of its own, which counts; give this one another name",
+                role.name
+            ));
+            return Ok(());
+        }
         self.roles.insert(role.name.clone(), role);
         Ok(())
     }

@@ -5,16 +5,18 @@
 
 mod names;
 mod said;
+mod session_end;
 
 use regex::Regex;
 use serde_json::{Map, Value, json};
 use shared_types::{
     SessionId,
-    event::{Hook, HookDecision, HookEnd, HookEvent, HookHandler},
+    event::{Hook, HookDecision, HookEnd, HookEvent, HookHandler, Provenance},
 };
 
 pub(crate) use names::{inward, names_of, outward};
 pub(crate) use said::{Exit, Said, of_exit, of_text};
+pub use session_end::{EndAction, session_end_hooks};
 
 /// A hook that failed so many times in a row does not run any more in its session.
 pub(crate) const FAILURES: u32 = 3;
@@ -60,16 +62,18 @@ pub(crate) fn at<'h>(
 }
 
 fn matches(matcher: &str, names: &[&str]) -> bool {
-    if matcher.is_empty() {
+    // An event that is about nothing with a name runs all its hooks, as Claude Code does.
+    if matcher.is_empty() || names.is_empty() {
         return true;
     }
     let whole = Regex::new(&format!("^(?:{matcher})$"));
     whole.is_ok_and(|whole| names.iter().any(|name| whole.is_match(name)))
 }
 
-/// The action on one line.
-pub(crate) fn action(handler: &HookHandler) -> String {
-    let words = match handler {
+/// The action on one line. That of a plugin's command is the command, as people write it.
+pub(crate) fn action(hook: &Hook) -> String {
+    let words = match &hook.handler {
+        _ if hook.on == HookEvent::SlashCommand => format!("/{}", hook.matcher),
         HookHandler::Command { command } => command.clone(),
         HookHandler::Http { url, .. } => {
             format!("POST {}", shared_types::clean::clean_line(url, MAX_ACTION))
@@ -124,6 +128,43 @@ fn bounded(value: Value) -> Value {
             .collect(),
         other => other,
     }
+}
+
+/// The directory in which the command of a hook runs, as seen from the session's, and the absolute path of the folder of
+/// its project. The session works in this folder of the machine, which is this directory of its workspace.
+pub(crate) fn project_folder(hook: &Hook, folder: &str, directory: &str) -> (String, String) {
+    if !hook.from.layer.is_on_runner() {
+        return (String::new(), folder.to_owned());
+    }
+    let (root, project) = (root_of(folder, directory), project_of(&hook.from));
+    let levels = directory.split('/').filter(|part| !part.is_empty()).count();
+    let absolute = match project.is_empty() {
+        true => root.to_owned(),
+        false => format!("{root}/{project}"),
+    };
+    (format!("{}{project}", "../".repeat(levels)), absolute)
+}
+
+/// The absolute path of the root of the workspace, from that of the session's folder.
+fn root_of<'f>(folder: &'f str, directory: &str) -> &'f str {
+    let below = directory.trim_matches('/');
+    let root = match below {
+        "" => Some(folder),
+        below => folder
+            .strip_suffix(below)
+            .map(|root| root.trim_end_matches('/')),
+    };
+    root.unwrap_or(folder)
+}
+
+/// The folder of the project whose file this is, relative to the root of the workspace: the one with `.claude` or
+/// `.gantry`. The commands of plugins name their folder from the root.
+fn project_of(from: &Provenance) -> String {
+    if from.at.ends_with("/plugin.json") {
+        return String::new();
+    }
+    let parts: Vec<_> = from.at.split('/').collect();
+    parts[..parts.len().saturating_sub(2)].join("/")
 }
 
 /// The answers of all hooks of one event together.

@@ -35,6 +35,7 @@ mod web;
 pub use agents::{Agent, AgentEnded, agents};
 pub use context::report::{ContextChange, ContextReport};
 pub use engine::{Carried, Claim, Engine, EngineLimits};
+pub use hooks::{EndAction, session_end_hooks};
 pub use log::LogCache;
 pub use models::ModelSource;
 pub use rewind::{

@@ -28,7 +28,7 @@ const EXPLORE_WORDS: &str = "\
 You look things up, and change nothing. Search broadly first, then read what matters. Answer what was asked, with the \
 paths and line numbers on which the answer rests; quote no long texts. Say what you looked for and did not find.";
 
-/// The role of this name: one that people brought before one of every session.
+/// The role of this name: one of every session before one that people brought.
 pub(crate) fn role(name: &str, brought: &Extensions) -> Option<Role> {
     let known = brought.roles.iter().find(|role| role.name == name);
     let mut role = known.cloned().or_else(|| built_in(name))?;
@@ -53,6 +53,11 @@ pub(crate) fn unknown(name: &str) -> Role {
 /// True if agents with this role only read, whatever their caller may do.
 pub(crate) fn only_reads(role: &Role) -> bool {
     role.from.is_none() && role.name == EXPLORE
+}
+
+/// True for the name of a role of every session, which no file may take.
+pub(crate) fn is_built_in(name: &str) -> bool {
+    built_in(name).is_some()
 }
 
 /// The names of all roles.

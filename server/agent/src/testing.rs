@@ -415,6 +415,10 @@ impl MemoryLog {
         lock(&self.state).extensions.registered.push(extension);
     }
 
+    pub(crate) fn trust_extension(&self, file: server_records::TrustedExtension) {
+        lock(&self.state).extensions.trusted.push(file);
+    }
+
     pub(crate) fn leave(&self, items: Vec<TodoItem>) {
         lock(&self.state).left = items;
     }
@@ -898,7 +902,7 @@ impl Web for ScriptedWeb {
         }
     }
 
-    /// Answers with the words of a hook that denies.
+    /// Answers with the words of a hook, as the address ends; with those of one that denies where it ends otherwise.
     async fn post(
         &self,
         url: &str,
@@ -907,7 +911,16 @@ impl Web for ScriptedWeb {
         _within: Duration,
     ) -> Result<String, String> {
         self.ask(url);
-        Ok(r#"{"decision": "deny", "reason": "the web says no"}"#.to_owned())
+        let decision = match url.rsplit('/').next() {
+            Some("Nothing") => return Ok(String::new()),
+            Some("Allow") => "allow",
+            Some("Ask") => "ask",
+            Some("BreaksOpen" | "BreaksClosed") => return Err("it does not answer".to_owned()),
+            _ => "deny",
+        };
+        Ok(format!(
+            r#"{{"decision": "{decision}", "reason": "the web says no"}}"#
+        ))
     }
 
     async fn search(&self, query: &str, at_most: usize) -> Result<Vec<WebResult>, String> {

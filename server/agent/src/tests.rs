@@ -14,6 +14,7 @@ mod edits;
 mod extended;
 mod found_tools;
 mod history;
+mod hook_table;
 mod limits;
 mod project;
 mod recalled;

@@ -54,6 +54,7 @@ enum Verb {
     Permissions,
     Skills,
     Hooks,
+    Plugins,
     Compact,
     Rewind,
     Context,
@@ -92,7 +93,7 @@ const fn goes(
 
 /// All commands, in the order of `/help`.
 #[rustfmt::skip]
-const COMMANDS: [Command; 23] = [
+const COMMANDS: [Command; 24] = [
     goes(Verb::New, "new", "", "begin a new session in the same place"),
     stays(Verb::Sessions, "sessions", "[WORDS]", "list your sessions, or those with WORDS in their titles"),
     goes(Verb::Resume, "resume", "SESSION", "go on in another session: its id, or words of its title"),
@@ -109,6 +110,7 @@ const COMMANDS: [Command; 23] = [
     stays(Verb::Permissions, "permissions", "", "list the rules about what agents may do"),
     stays(Verb::Skills, "skills", "", "list the skills; /NAME uses one"),
     stays(Verb::Hooks, "hooks", "", "list the hooks, and whether they run"),
+    stays(Verb::Plugins, "plugins", "", "list the plugins, with their tools and commands"),
     stays(Verb::Compact, "compact", "[WHAT]", "make room in the model's window; WHAT says what matters most"),
     stays(Verb::Rewind, "rewind", "[NUMBER [WHAT]]", "list your messages, or go back to before one: both, conversation or files"),
     stays(Verb::Context, "context", "", "show how full the model's window is, and of what"),
@@ -243,8 +245,9 @@ impl Commands {
         asked: CommandLine,
     ) -> Result<CommandDone, AppError> {
         self.gate.session(ctx, Action::SendMessage, session).await?;
-        let parsed = parse(&asked.line);
-        let (name, behind) = named(&asked.line);
+        let line = asked.line.as_str();
+        let parsed = parse(line);
+        let (name, behind) = named(line);
         let words = parsed.as_ref().map_or(behind, |(_, words)| words);
         let asked = Asked {
             ctx,
@@ -255,9 +258,13 @@ impl Commands {
         };
         let command = match parsed {
             Ok((command, _)) => command,
-            // What is no command may be a skill.
+            // What is no command may be a skill, or a command of a plugin.
             Err(unknown) if is_command(name) => return Err(unknown),
             Err(unknown) => {
+                if self.is_of_plugin(&asked, name).await? {
+                    // Its turn runs the command.
+                    return self.send(asked, NewMessage::of(line)).await;
+                }
                 let used = self.use_skill(asked, name).await?;
                 return used.ok_or(unknown);
             }
@@ -280,6 +287,7 @@ impl Commands {
             Verb::Permissions => self.permissions(&asked).await,
             Verb::Skills => self.skills(&asked).await,
             Verb::Hooks => self.hooks(&asked).await,
+            Verb::Plugins => self.plugins(&asked).await,
             Verb::Rewind => self.rewind(&asked).await,
             Verb::Context => self.context(&asked).await,
             Verb::Usage => self.usage(&asked).await,

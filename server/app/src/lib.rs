@@ -260,6 +260,7 @@ impl App {
             &parts, &gate, &links, started, &sessions, &allowance, &tasks,
         );
         servers.start(&operations, &tasks, parts.stop.clone());
+        sessions.ends().start(&operations);
         let people = People::start(
             &parts,
             &gate,

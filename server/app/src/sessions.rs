@@ -20,12 +20,14 @@ use tokio_util::task::TaskTracker;
 mod agents;
 mod context;
 mod deletion;
+mod ends;
 mod following;
 mod images;
 mod sharing;
 mod tasks;
 
 use deletion::Deletions;
+pub(crate) use ends::SessionEnds;
 pub use following::Subscription;
 pub use images::KeptImage;
 
@@ -64,6 +66,8 @@ pub struct Sessions {
     settings: Settings,
     /// Tells [`deletion::Deletions`] of a session to be taken away.
     deletions: Arc<Notify>,
+    /// Runs the hooks of sessions that end.
+    ends: SessionEnds,
 }
 
 /// Most rules that a message sets.
@@ -132,6 +136,7 @@ impl Sessions {
             entropy: parts.entropy.clone(),
             settings: settings.clone(),
             deletions: Arc::default(),
+            ends: SessionEnds::new(parts.store.clone(), parts.web.clone(), tasks.clone()),
         };
         let deletions = Deletions {
             store: parts.store.clone(),
@@ -140,6 +145,11 @@ impl Sessions {
         };
         tasks.spawn(deletions.run(parts.stop.clone()));
         sessions
+    }
+
+    /// Runs the hooks of sessions that end.
+    pub(crate) fn ends(&self) -> &SessionEnds {
+        &self.ends
     }
 
     /// Begins a session.
@@ -226,10 +236,18 @@ impl Sessions {
         self.gate
             .session(ctx, Action::ChangeSession, session)
             .await?;
+        let before = self.store.session(ctx.tenant, session).await?;
+        let ending = match change.archived == Some(true) && before.archived_at.is_none() {
+            true => Some(self.ends.of(ctx, session, "archived").await?),
+            false => None,
+        };
         let now = self.clock.now();
         self.store
             .change_session(ctx.tenant, session, &change, now)
             .await?;
+        if let Some(ending) = ending {
+            self.ends.run(ctx, ending);
+        }
         Ok(self.store.session(ctx.tenant, session).await?)
     }
 

@@ -94,6 +94,18 @@ impl Store {
         session: SessionId,
     ) -> Result<StandingExtensions, StoreError> {
         let user = self.session_owner(tenant, session).await?;
+        self.standing_extensions(tenant, user).await
+    }
+
+    /// The extensions that are registered for the user, and the files that the user trusts.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn standing_extensions(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+    ) -> Result<StandingExtensions, StoreError> {
         Ok(StandingExtensions {
             registered: self.extensions(tenant, user).await?,
             trusted: self.trusted_extensions(tenant, user).await?,

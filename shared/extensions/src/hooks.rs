@@ -206,6 +206,7 @@ pub(crate) fn event_of(name: &str) -> Option<HookEvent> {
         "AgentError" | "StopFailure" => HookEvent::AgentError,
         "PreCompact" => HookEvent::PreCompact,
         "PostCompact" => HookEvent::PostCompact,
+        "SessionEnd" => HookEvent::SessionEnd,
         _ => return None,
     })
 }

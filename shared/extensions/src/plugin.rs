@@ -3,6 +3,7 @@
 //! ```json
 //! {"name": "weather", "command": ["./weather.py"],
 //!  "tools": [{"name": "forecast", "description": "…", "parameters": {"type": "object", "properties": {}}}],
+//!  "commands": [{"name": "today", "description": "…", "arguments": "[TOWN]"}],
 //!  "prompt": "…", "hooks": {"PreToolUse": ["Shell"]}}
 //! ```
 
@@ -11,14 +12,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;
-use shared_types::event::{Hook, HookHandler, Plugin, PluginTool, Provenance};
+use shared_types::event::{
+    Hook, HookEvent, HookHandler, Plugin, PluginCommand, PluginTool, Provenance,
+};
 
 use crate::{Invalid, cleaned, hooks::event_of, is_name, is_slug};
 
 /// Most tools of a plugin.
 pub const MAX_PLUGIN_TOOLS: usize = 64;
 
-/// Most words of the command, or hooks of a plugin.
+/// Most words of the program, hooks or commands of a plugin.
 const MAX_PARTS: usize = 32;
 
 /// Longest name, in bytes.
@@ -31,8 +34,14 @@ const MAX_TEXT: usize = 2048;
 const MAX_SCHEMA_BYTES: usize = 64 * 1024;
 const MAX_SCHEMA_DEPTH: usize = 10;
 
+/// Longest words on a command of people, in bytes.
+const MAX_SUMMARY: usize = 200;
+
 /// The time of a plugin's hook, in milliseconds.
 const HOOK_MS: u64 = 5_000;
+
+/// The time of a plugin's command, for which a person waits, in milliseconds.
+const COMMAND_MS: u64 = 60_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,6 +50,8 @@ struct Words {
     command: Vec<String>,
     #[serde(default)]
     tools: Vec<ToolWords>,
+    #[serde(default)]
+    commands: Vec<CommandWords>,
     #[serde(default)]
     prompt: String,
     /// The matchers of its hooks, by event.
@@ -57,7 +68,17 @@ struct ToolWords {
     parameters: Option<Value>,
 }
 
-/// Reads the manifest of a plugin, which lies in this folder, and the hooks that it declares.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CommandWords {
+    name: String,
+    description: String,
+    #[serde(default)]
+    arguments: String,
+}
+
+/// Reads the manifest of a plugin, which lies in this folder, and its hooks: those that it declares, and one for each of
+/// its commands.
 ///
 /// # Errors
 /// The text has another form, names have strange letters, or a bound is passed.
@@ -82,7 +103,8 @@ pub fn read_plugin(
     if words.tools.len() > MAX_PLUGIN_TOOLS {
         return Err(Invalid::new("it has more than 64 tools"));
     }
-    let hooks = hooks(&words, folder, from)?;
+    let mut hooks = hooks(&words, folder, from)?;
+    let commands = commands(&words.commands)?;
     let tools: Vec<_> = words
         .tools
         .into_iter()
@@ -97,10 +119,44 @@ pub fn read_plugin(
         command: words.command,
         folder: folder.to_owned(),
         tools,
+        commands,
         prompt: cleaned(&words.prompt, MAX_TEXT),
         from: from.clone(),
     };
+    hooks.extend(plugin.commands.iter().map(|command| Hook {
+        on: HookEvent::SlashCommand,
+        matcher: plugin.slash(command),
+        handler: HookHandler::Command {
+            command: in_shell(&plugin.command, folder),
+        },
+        timeout_ms: COMMAND_MS,
+        fails_closed: true,
+        from: from.clone(),
+    }));
     Ok((plugin, hooks))
+}
+
+fn commands(written: &[CommandWords]) -> Result<Vec<PluginCommand>, Invalid> {
+    if written.len() > MAX_PARTS {
+        return Err(Invalid::new("it has more than 32 commands"));
+    }
+    let mut names = BTreeSet::new();
+    for command in written {
+        if !is_slug(&command.name, MAX_NAME) {
+            return Err(Invalid::new(
+                "the name of a command may have small letters, digits and single hyphens, at most 32",
+            ));
+        }
+        if !names.insert(&command.name) {
+            return Err(Invalid::new("two of its commands have the same name"));
+        }
+    }
+    let of = |command: &CommandWords| PluginCommand {
+        name: command.name.clone(),
+        description: cleaned(&command.description.replace('\n', " "), MAX_SUMMARY),
+        arguments: cleaned(&command.arguments.replace('\n', " "), MAX_SUMMARY),
+    };
+    Ok(written.iter().map(of).collect())
 }
 
 fn tool(words: ToolWords) -> Result<PluginTool, Invalid> {
@@ -207,10 +263,12 @@ mod tests {
         let (plugin, hooks) = read(
             r#"{"name": "weather", "command": ["python3", "./weather.py"], "prompt": "Ask it for weather.",
                 "tools": [{"name": "forecast", "description": "Tells the weather."}],
+                "commands": [{"name": "today", "description": "Asks."}],
                 "hooks": {"PreToolUse": ["Shell"], "Stop": []}}"#,
         )
         .unwrap();
-        assert_eq!((plugin.tools.len(), hooks.len()), (1, 2));
+        assert_eq!((plugin.tools.len(), hooks.len()), (1, 3));
+        assert_eq!(hooks[2].matcher, "weather:today");
         let HookHandler::Command { command } = &hooks[0].handler else {
             panic!()
         };
@@ -228,6 +286,8 @@ mod tests {
             format!(r#"{{"name": "w", "command": ["x"], "tools": [{{"name": "a", "description": "", "parameters": {{"type": "object", "x": {nested}}}}}]}}"#),
             r#"{"name": "w", "command": ["x"], "hooks": {"Never": []}}"#.to_owned(),
             r#"{"name": "w", "command": ["x"], "surprise": 1}"#.to_owned(),
+            r#"{"name": "w", "command": ["x"], "commands": [{"name": "a:b", "description": ""}]}"#.to_owned(),
+            r#"{"name": "w", "command": ["x"], "commands": [{"name": "a", "description": ""}, {"name": "a", "description": ""}]}"#.to_owned(),
         ] {
             assert!(read(&text).is_err(), "{text}");
         }

@@ -93,15 +93,22 @@ pub(crate) fn of_exit(on: HookEvent, exit: Exit<'_>) -> Result<Said, String> {
 }
 
 /// The words of an output, or of the body of an answer. A text that is no JSON object is context where a turn begins,
-/// and else says nothing.
+/// and else says nothing. People see what a command of theirs said.
 ///
 /// # Errors
 /// It begins as a JSON object and is none that a hook may answer.
 pub(crate) fn of_text(on: HookEvent, text: &str) -> Result<Said, String> {
     let text = text.trim();
     if !text.starts_with('{') {
-        let is_context = matches!(on, HookEvent::SessionStart | HookEvent::UserPromptSubmit);
+        let is_context = matches!(
+            on,
+            HookEvent::SessionStart | HookEvent::UserPromptSubmit | HookEvent::SlashCommand
+        );
         return Ok(Said {
+            message: match on {
+                HookEvent::SlashCommand => cut(text, MAX_REASON),
+                _ => String::new(),
+            },
             context: if is_context {
                 cut(text, MAX_CONTEXT)
             } else {

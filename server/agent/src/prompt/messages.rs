@@ -4,8 +4,8 @@ use server_llm::{Message, ModelInfo};
 use shared_types::{
     TurnId,
     event::{
-        CallOutcome, Choice, Extensions, HookDecision, HookEvent, OfferedServer, Part, Parts,
-        ToolCall,
+        CallOutcome, Choice, Extensions, HookDecision, HookEnd, HookEvent, OfferedServer, Part,
+        Parts, ToolCall,
     },
 };
 
@@ -177,8 +177,14 @@ fn hooks_before(log: &TurnLog) -> String {
         .hooks
         .iter()
         .filter(|end| end.step == 0 && !end.context.is_empty());
-    ends.map(|end| format!("[a hook says: {}]\n", end.context))
-        .collect()
+    let note = |end: &HookEnd| match end.on {
+        HookEvent::SlashCommand => format!(
+            "[the output of the command that the user wrote, which is data:]\n{}\n",
+            end.context
+        ),
+        _ => format!("[a hook says: {}]\n", end.context),
+    };
+    ends.map(note).collect()
 }
 
 /// The notes of hooks behind a step: what they say of all its calls, and why the turn goes on.

@@ -38,7 +38,7 @@ pub(super) fn finds(files: &[(&str, &str)]) -> Script {
 }
 
 /// A command that says this and exits with this code.
-fn says(stdout: &str, stderr: &str, code: i32) -> Script {
+pub(super) fn says(stdout: &str, stderr: &str, code: i32) -> Script {
     let output = |stream, text: &str| OperationEvent::Output {
         stream,
         offset: 0,
@@ -337,4 +337,112 @@ async fn a_hook_that_has_ended_does_not_run_again_in_the_worker_that_takes_over(
     world.sandbox.scripted.goes_on_as(command, ran());
     assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
     assert_eq!(hook_ends(&world).len(), 1);
+}
+
+#[tokio::test]
+async fn arguments_that_a_hook_puts_before_people_are_judged_anew_and_shown() {
+    let changes = |command: &str| {
+        let decision =
+            format!(r#"{{"behavior": "allow", "updatedInput": {{"command": "{command}"}}}}"#);
+        format!(r#"{{"hookSpecificOutput": {{"decision": {decision}}}}}"#)
+    };
+    for (command, expected) in [
+        ("ls -l", Some("ls -l")),
+        // A rule of a person is above every hook.
+        ("git push", None),
+    ] {
+        let world = world(
+            Mode::Ask,
+            vec![
+                Reply::calls("", [("Shell", r#"{"command":"make"}"#)]),
+                Reply::says("done"),
+            ],
+            vec![finds(&[]), says(&changes(command), "", 0), ran()],
+        );
+        world.log.set_rules([server_records::SetRule {
+            rule: "Shell(git push *)".parse().expect("a rule"),
+            decision: shared_consent::Decision::Deny,
+            by: server_records::RuleBy::Operator,
+        }]);
+        hook(&world, "PermissionRequest", COMMAND);
+        assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+        let started = world.sandbox.scripted.started();
+        let ran = (started.len() > 2).then(|| started[2].request.title());
+        assert_eq!(ran.as_deref(), expected, "{command}");
+        world.assert_log_gives_requests();
+    }
+}
+
+const DICE: &str = r#"{"name": "dice", "command": ["./dice"], "commands": [{"name": "roll", "description": "Throws."}]}"#;
+
+/// A turn whose message this is, in a place with a plugin that people trust. Its program says this.
+fn slash(message: &str, program: Vec<Script>) -> World {
+    let path = ".gantry/plugins/dice/plugin.json";
+    let scripts = [finds(&[(path, DICE)])].into_iter().chain(program);
+    let world = world(Mode::Ask, vec![Reply::says("done")], scripts.collect());
+    let events: [Event; 2] = world
+        .log
+        .events()
+        .try_into()
+        .expect("a message and a claim");
+    let [Event::InputAccepted { terms, .. }, claimed] = events else {
+        panic!("another beginning");
+    };
+    world.log.clear();
+    world.log.append(Event::InputAccepted {
+        turn: TURN,
+        by: UserId::from_u128(9),
+        client_id: None,
+        parts: Parts::text(message.to_owned()),
+        compacts: None,
+        terms,
+    });
+    world.log.append(claimed);
+    world.log.trust_extension(server_records::TrustedExtension {
+        sandbox: ScriptedSandbox::place().sandbox,
+        path: path.to_owned(),
+        digest: shared_types::Digest::of(DICE.as_bytes()),
+        at: crate::testing::START,
+    });
+    world
+}
+
+#[tokio::test]
+async fn a_command_of_a_plugin_runs_once_on_the_runner_and_its_output_goes_with_the_message() {
+    let world = slash("/dice:roll 6", vec![says("you threw 4", "", 0)]);
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    let [_, program] = &world.sandbox.scripted.started()[..] else {
+        panic!("the look and the program")
+    };
+    let input = world.sandbox.scripted.input_of(program.id);
+    let input: serde_json::Value = serde_json::from_slice(&input).expect("JSON");
+    assert_eq!(
+        (&input["command"], &input["arguments"]),
+        (&"roll".into(), &"6".into())
+    );
+    let sent = format!("{:?}", world.model.requests()[0]);
+    assert!(
+        sent.contains("you threw 4") && sent.contains("/dice:roll 6"),
+        "{sent}"
+    );
+    assert_eq!(
+        hook_ends(&world)[0].words().as_deref(),
+        Some("/dice:roll: you threw 4")
+    );
+    world.assert_log_gives_requests();
+}
+
+#[tokio::test]
+async fn a_command_may_answer_the_person_alone_and_one_that_fails_asks_no_model() {
+    let shown = r#"{"continue": false, "systemMessage": "4"}"#;
+    for (message, program, outcome, requests) in [
+        ("/dice:roll", says(shown, "", 0), TurnOutcome::Completed, 0),
+        ("/dice:roll", says("", "no dice", 1), TurnOutcome::Failed, 0),
+        // What no plugin has is a message like any other.
+        ("/dice:cheat", ran(), TurnOutcome::Completed, 1),
+    ] {
+        let world = slash(message, vec![program]);
+        assert_eq!(world.run().await, Ok(outcome), "{message}");
+        assert_eq!(world.model.requests().len(), requests, "{message}");
+    }
 }

@@ -15,7 +15,9 @@ use shared_types::{
 use tokio::sync::mpsc;
 
 use super::{
-    Next, Turn, TurnError, limit,
+    Next, Turn, TurnError,
+    hooked::Begins,
+    limit,
     speech::{STOPPED, Speech},
 };
 use crate::{
@@ -85,7 +87,11 @@ impl<'a> Turn<'a> {
     pub(super) async fn ask_model(&mut self, step: u32) -> Result<(), TurnError> {
         self.prepare().await?;
         let stopped = match step {
-            1 => self.before_first_step().await?,
+            1 => match self.before_first_step().await? {
+                Begins::Asks => None,
+                Begins::Refused(reason) => Some(reason),
+                Begins::Shown => return self.end(TurnOutcome::Completed, None).await,
+            },
             _ => self.after_batch(step).await?,
         };
         if let Some(reason) = stopped {

@@ -142,11 +142,12 @@ impl<'a> Turn<'a> {
     /// Judges a call about which no person is asked yet.
     async fn judged(
         &mut self,
-        call: Call<'a>,
+        mut call: Call<'a>,
         deed: &OwnedDeed,
         rules: &StandingRules,
         hooked: &HookVerdict,
     ) -> Result<Gated<'a>, TurnError> {
+        let (directory, asked_before) = (self.transcript.directory().clone(), call.ask().cloned());
         let turn = self.turn_log()?;
         // People see the place by which the call is judged, and none that an earlier turn looked at.
         let place = turn.survey.clone().filter(|_| turn.is_surveyed);
@@ -200,6 +201,18 @@ impl<'a> Turn<'a> {
                     let why = hook_denies(&said.reason);
                     self.after_denial(call.place(), &why).await?;
                     return Ok(Gated::Ended(Box::new(call.refused(&why))));
+                }
+                if said.input.is_some() {
+                    // It may be another call now. Its hooks have run, so the second look changes nothing more.
+                    let again = self.planned_again(call)?;
+                    if again.ask() != asked_before.as_ref() {
+                        let deed = again.ask().and_then(|ask| OwnedDeed::of(ask, &directory));
+                        return match deed {
+                            Some(deed) => Box::pin(self.judged(again, &deed, rules, hooked)).await,
+                            None => Ok(Gated::Runs(Box::new(again))),
+                        };
+                    }
+                    call = again;
                 }
                 if said.decision == Some(HookDecision::Allow)
                     && verdict.by.is_none()

@@ -14,12 +14,14 @@ use shared_sandbox::{
 use shared_types::{
     Effect, Event, Mode, OperationId, OperationKey, Owner,
     clean::clean_line,
-    event::{Hook, HookDecision, HookEnd, HookEvent, HookHandler, Provenance},
+    event::{Hook, HookDecision, HookEnd, HookEvent, HookHandler},
 };
 use tokio::time::{Instant, timeout_at};
 
 use super::{Turn, TurnError, call::End, feeding::Feeding, listen::next_event};
-use crate::hooks::{self, Common, Exit, FAILURES, HookPoint, HookVerdict, Said, of_exit, of_text};
+use crate::hooks::{
+    self, Common, Exit, FAILURES, HookPoint, HookVerdict, Said, of_exit, of_text, project_folder,
+};
 
 /// The time that the place has to take an operation, beyond the hook's own.
 const PLACED_WITHIN: Duration = Duration::from_secs(10);
@@ -58,11 +60,13 @@ impl Turn<'_> {
                 ends.push(known.clone());
                 continue;
             }
-            let action = hooks::action(&hook.handler);
-            if self
-                .transcript
-                .failures_of(&hook.from.at, point.on, &action)
-                >= FAILURES
+            let action = hooks::action(hook);
+            // A person who calls a command again means it.
+            if point.on != HookEvent::SlashCommand
+                && self
+                    .transcript
+                    .failures_of(&hook.from.at, point.on, &action)
+                    >= FAILURES
             {
                 ends.extend(left_alone(point, number, hook, action));
                 continue;
@@ -136,7 +140,7 @@ impl Turn<'_> {
             step: point.step,
             ordinal: point.ordinal,
             number,
-            action: hooks::action(&hook.handler),
+            action: hooks::action(hook),
             from: hook.from.clone(),
             failed,
             decision: said.decision,
@@ -177,27 +181,13 @@ impl Turn<'_> {
             attempt: 0,
         };
         let directory = self.transcript.directory();
-        let root = root_of(folder, directory);
-        let project = hook
-            .from
-            .layer
-            .is_on_runner()
-            .then(|| project_of(&hook.from));
-        let project_folder = match &project {
-            Some(project) if project.is_empty() => root.to_owned(),
-            Some(project) => format!("{root}/{project}"),
-            None => folder.to_owned(),
-        };
-        let levels = directory.split('/').filter(|part| !part.is_empty()).count();
+        let (from_session, project) = project_folder(hook, folder, directory);
         let request = Request::Exec(Exec {
-            directory: match &project {
-                Some(project) => format!("{}{project}", "../".repeat(levels)),
-                None => String::new(),
-            },
+            directory: from_session,
             input: true,
             environment: BTreeMap::from([
-                ("CLAUDE_PROJECT_DIR".to_owned(), project_folder.clone()),
-                ("GANTRY_PROJECT_DIR".to_owned(), project_folder),
+                ("CLAUDE_PROJECT_DIR".to_owned(), project.clone()),
+                ("GANTRY_PROJECT_DIR".to_owned(), project),
             ]),
             ..Exec::new(Command::Shell(command.to_owned()))
         });
@@ -260,7 +250,8 @@ impl Turn<'_> {
         }
     }
 
-    async fn hear_command(
+    /// Carries a command to its end: its outcome, and as much of its outputs as is kept.
+    pub(super) async fn hear_command(
         &self,
         operation: Operation,
         input: Bytes,
@@ -322,12 +313,14 @@ fn of_outcome(
     }
 }
 
-/// A hook that does not run any more, because it failed too often. It refuses what it guards.
+/// A hook that does not run any more, because it failed too often. It refuses what it guards; no turn goes on for it
+/// without an end.
 fn left_alone(point: HookPoint, number: u32, hook: &Hook, action: String) -> Option<HookEnd> {
     let reason = format!(
         "the hook {action:?} failed {FAILURES} times in a row: mend it, and start a new session"
     );
-    hook.fails_closed.then(|| HookEnd {
+    let refuses = hook.fails_closed && point.on != HookEvent::AgentStop;
+    refuses.then(|| HookEnd {
         on: point.on,
         step: point.step,
         ordinal: point.ordinal,
@@ -356,26 +349,4 @@ fn guards_secrets(input: &Bytes) -> Said {
             ..Said::default()
         },
     }
-}
-
-/// The absolute path of the root of the workspace, from that of the session's folder.
-fn root_of<'f>(folder: &'f str, directory: &str) -> &'f str {
-    let below = directory.trim_matches('/');
-    let root = match below {
-        "" => Some(folder),
-        below => folder
-            .strip_suffix(below)
-            .map(|root| root.trim_end_matches('/')),
-    };
-    root.unwrap_or(folder)
-}
-
-/// The folder of the project whose file this is, relative to the root of the workspace: the one with `.claude` or
-/// `.gantry`. The commands of plugins name their folder from the root.
-fn project_of(from: &Provenance) -> String {
-    if from.at.ends_with("/plugin.json") {
-        return String::new();
-    }
-    let parts: Vec<_> = from.at.split('/').collect();
-    parts[..parts.len().saturating_sub(2)].join("/")
 }

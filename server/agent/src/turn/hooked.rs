@@ -20,9 +20,19 @@ use crate::{
 /// Most times in a turn that hooks keep it going behind its last word.
 const KEPT_GOING_AT_MOST: usize = 5;
 
+/// The beginning of a turn, once its hooks have run.
+pub(super) enum Begins {
+    /// The model is asked.
+    Asks,
+    /// It ends for this reason.
+    Refused(String),
+    /// It was a command whose output is for people alone.
+    Shown,
+}
+
 impl<'a> Turn<'a> {
-    /// Before the model is asked first. Returns the reason if the turn is not to begin.
-    pub(super) async fn before_first_step(&mut self) -> Result<Option<String>, TurnError> {
+    /// Before the model is asked first.
+    pub(super) async fn before_first_step(&mut self) -> Result<Begins, TurnError> {
         let turn = self.transcript.turn(self.id).ok_or(TurnError::NotInLog)?;
         let prompt = turn.input.words().into_owned();
         let is_first = self
@@ -39,9 +49,32 @@ impl<'a> Turn<'a> {
         let said = self
             .hooks(point(HookEvent::UserPromptSubmit, 0, 0), &[], &facts)
             .await?;
-        Ok(said
-            .denies()
-            .then(|| reason("a hook does not let this message through", &said)))
+        if said.denies() {
+            let why = reason("a hook does not let this message through", &said);
+            return Ok(Begins::Refused(why));
+        }
+        self.slash_command(&prompt).await
+    }
+
+    /// Runs the command of a plugin that a message is, `/PLUGIN:COMMAND ARGUMENTS`.
+    async fn slash_command(&mut self, prompt: &str) -> Result<Begins, TurnError> {
+        let words = prompt.strip_prefix('/').unwrap_or_default();
+        let (name, arguments) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+        let Some((_, command)) = name.split_once(':') else {
+            return Ok(Begins::Asks);
+        };
+        let facts = object(json!({ "command": command, "arguments": arguments.trim() }));
+        let at = point(HookEvent::SlashCommand, 0, 0);
+        let said = self.hooks(at, &[name], &facts).await?;
+        let failed = self.transcript.turn(self.id).and_then(|turn| {
+            let mut ends = turn.hook_ends(at);
+            ends.find_map(|end| end.failed.clone())
+        });
+        Ok(match failed {
+            Some(why) => Begins::Refused(format!("/{name} failed: {why}")),
+            None if said.denies() => Begins::Shown,
+            None => Begins::Asks,
+        })
     }
 
     /// Before the model is asked for a further step. Returns the reason if the turn is not to go on.
@@ -84,8 +117,9 @@ impl<'a> Turn<'a> {
     /// The tool of a call, and the arguments that a hook has put in place of its own, if one did.
     pub(super) fn changed_by_hook(&self, step: u32, ordinal: u32) -> Option<(String, String)> {
         let turn = self.transcript.turn(self.id)?;
-        let ends = turn.hook_ends(point(HookEvent::PreToolUse, step, ordinal));
-        let input = HookVerdict::of(ends).input?;
+        let of = |on| HookVerdict::of(turn.hook_ends(point(on, step, ordinal))).input;
+        // What stands before people is changed last.
+        let input = of(HookEvent::PermissionRequest).or_else(|| of(HookEvent::PreToolUse))?;
         let survey = turn.survey.as_ref();
         let folder = survey.map_or("", |survey| survey.folder.as_str());
         let written = serde_json::from_str(&input).ok()?;

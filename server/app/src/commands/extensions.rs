@@ -80,6 +80,63 @@ impl Commands {
         Ok(CommandDone::shown(shown))
     }
 
+    /// Lists the plugins that the last turn found.
+    pub(super) async fn plugins(&self, asked: &Asked<'_>) -> Result<CommandDone, AppError> {
+        let found = self.extensions.found(asked.ctx, asked.id()).await?;
+        if found.plugins.is_empty() {
+            return Ok(CommandDone::text(
+                "the last turn of this session found no plugins",
+            ));
+        }
+        let rows = found.plugins.iter().map(|plugin| {
+            let commands = plugin.commands.iter().map(|command| {
+                let slash = format!("/{} {}", plugin.slash(command), command.arguments);
+                format!("{}: {}", slash.trim_end(), command.description)
+            });
+            let tools = plugin.tools.iter().map(|tool| tool.name.as_str());
+            vec![
+                plugin.name.clone(),
+                tools.collect::<Vec<_>>().join(", "),
+                clean_line(&commands.collect::<Vec<_>>().join("; "), DESCRIPTION),
+                clean_line(&plugin.prompt, DESCRIPTION),
+                whence(&plugin.from),
+                match plugin.from.trusted {
+                    true => "counts".to_owned(),
+                    false => "does nothing: not trusted".to_owned(),
+                },
+            ]
+        });
+        Ok(CommandDone::shown([Shown::Table {
+            columns: vec![
+                "plugin",
+                "tools",
+                "commands",
+                "tells the model",
+                "from",
+                "state",
+            ],
+            rows: rows.collect(),
+        }]))
+    }
+
+    /// True for the name of a command of a plugin that the last turn found and the user trusts.
+    pub(super) async fn is_of_plugin(
+        &self,
+        asked: &Asked<'_>,
+        name: &str,
+    ) -> Result<bool, AppError> {
+        if !name.contains(':') {
+            return Ok(false);
+        }
+        let found = self.extensions.found(asked.ctx, asked.id()).await?;
+        let plugins = found.plugins.iter().filter(|plugin| plugin.from.trusted);
+        let mut slashes = plugins.flat_map(|plugin| {
+            let commands = plugin.commands.iter();
+            commands.map(|command| plugin.slash(command))
+        });
+        Ok(slashes.any(|slash| slash == name))
+    }
+
     /// Sends the message that has a skill used; nothing where there is none of this name.
     pub(super) async fn use_skill(
         &self,

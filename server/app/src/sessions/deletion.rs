@@ -33,10 +33,12 @@ impl Sessions {
             .await?;
         let (this, ctx) = (self.clone(), ctx.clone());
         shielded(async move {
+            let ending = this.ends.of(&ctx, session, "deleted").await?;
             let (by, now) = (ctx.by(), this.clock.now());
             let deleted = this.store.delete_session(ctx.tenant, session, &by, now);
             deleted.await?;
             this.deletions.notify_one();
+            this.ends.run(&ctx, ending);
             Ok(())
         })
         .await

@@ -235,6 +235,10 @@ pub enum HookEvent {
     PreCompact,
     /// The conversation was compacted.
     PostCompact,
+    /// A message of a person is a command of a plugin. Only the plugin itself hears of it.
+    SlashCommand,
+    /// A person deletes the session.
+    SessionEnd,
 }
 
 impl HookEvent {
@@ -255,6 +259,8 @@ impl HookEvent {
             Self::AgentError => "AgentError",
             Self::PreCompact => "PreCompact",
             Self::PostCompact => "PostCompact",
+            Self::SlashCommand => "SlashCommand",
+            Self::SessionEnd => "SessionEnd",
         }
     }
 }
@@ -320,6 +326,10 @@ impl HookEnd {
                 true => &self.reason,
                 false => &self.message,
             });
+        if self.on == HookEvent::SlashCommand && self.failed.is_none() {
+            let (action, said) = (&self.action, &self.message);
+            return (!said.is_empty()).then(|| format!("{action}: {said}"));
+        }
         let action = &self.action;
         Some(match why {
             "" => format!("hook {action} {did}"),
@@ -473,11 +483,34 @@ pub struct Plugin {
     /// Its tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<PluginTool>,
+    /// Its commands, which people write behind a slash.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<PluginCommand>,
     /// Sentences for the model about it; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prompt: String,
     /// Where it comes from.
     pub from: Provenance,
+}
+
+impl Plugin {
+    /// The name of one of its commands, as people write it behind the slash.
+    pub fn slash(&self, command: &PluginCommand) -> String {
+        format!("{}:{}", self.name, command.name)
+    }
+}
+
+/// A command of a plugin: a person writes `/PLUGIN:COMMAND ARGUMENTS`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PluginCommand {
+    /// Its name: small letters, digits and single hyphens, at most 32 bytes.
+    pub name: String,
+    /// Its effect, in a few words for people.
+    pub description: String,
+    /// Its arguments, as a list of commands shows them; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub arguments: String,
 }
 
 /// A tool of a plugin.
