@@ -304,6 +304,17 @@ impl Renderer {
                 let description = clean_line(description, MAX_NOTE);
                 self.note(&format!("agent {name} begins: {description} ({session})"));
             }
+            Event::ChatStarted { title, session, .. } => {
+                self.note(&words::chat_started(title, *session));
+            }
+            Event::ChatOrigin { parent } => self.note(&words::chat_origin(parent.session)),
+            Event::WorktreeChanged {
+                worktree, state, ..
+            } => {
+                if let Some(words) = words::worktree(worktree, *state) {
+                    self.note(&words);
+                }
+            }
             Event::AgentAsks { name, session, .. } => self.note(&format!(
                 "the agent {name} asks you: gantry approvals lists its question ({session})"
             )),

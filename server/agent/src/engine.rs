@@ -90,6 +90,8 @@ pub struct EngineLimits {
     pub agents_of_turn: u32,
     /// Most turns of a tenant's agents that this process carries at the same time.
     pub agents_at_once: usize,
+    /// Most conversations of a user.
+    pub sessions_at_most: u64,
     /// The time for which an agent that has ended still takes messages.
     pub agents_idle: Duration,
     /// The time in which an agent has to end; a call that waits for it waits no longer.
@@ -120,6 +122,7 @@ impl Default for EngineLimits {
             agents_deep: 3,
             agents_of_turn: 16,
             agents_at_once: 3,
+            sessions_at_most: 10_000,
             agents_idle: Duration::from_secs(30 * 60),
             // An agent may wait for an answer of a person.
             agents_within: Duration::from_secs(7 * 24 * 60 * 60),

@@ -9,8 +9,8 @@ pub(crate) const GENERAL: &str = "general";
 /// The role that only reads. Its agents are in the mode *plan*.
 const EXPLORE: &str = "explore";
 
-/// The tools that ask people. An agent says in its answer what is unclear, and its caller asks.
-const ASKING: [&str; 2] = ["ask_user", "present_plan"];
+/// The tools that turn to people. An agent says in its answer what is unclear or left, and its caller sees to it.
+const FOR_PEOPLE: [&str; 3] = ["ask_user", "present_plan", "create_chat"];
 
 /// The tools of the role that only reads.
 const READING: [&str; 8] = [
@@ -30,9 +30,9 @@ paths and line numbers on which the answer rests; quote no long texts. Say what 
 
 /// The role of this name: one of every session before one that people brought.
 pub(crate) fn role(name: &str, brought: &Extensions) -> Option<Role> {
-    let known = brought.roles.iter().find(|role| role.name == name);
-    let mut role = known.cloned().or_else(|| built_in(name))?;
-    role.denied_tools.extend(ASKING.map(str::to_owned));
+    let known = || brought.roles.iter().find(|role| role.name == name).cloned();
+    let mut role = built_in(name).or_else(known)?;
+    role.denied_tools.extend(FOR_PEOPLE.map(str::to_owned));
     Some(role)
 }
 
@@ -46,6 +46,7 @@ pub(crate) fn unknown(name: &str) -> Role {
         denied_tools: Vec::new(),
         model: None,
         steps: None,
+        worktree: false,
         from: None,
     }
 }
@@ -80,6 +81,7 @@ fn built_in(name: &str) -> Option<Role> {
         denied_tools: Vec::new(),
         model: None,
         steps: None,
+        worktree: false,
         from: None,
     })
 }

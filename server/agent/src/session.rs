@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use server_llm::{Images, Piece};
 use server_records::{
-    ChatHit, ChatQuery, ModelCall, NewAgent, StandingExtensions, StandingRules, TrustedFile,
-    WholeSkill,
+    ChatHit, ChatQuery, ModelCall, NewAgent, NewChat, StandingExtensions, StandingRules,
+    TrustedFile, WholeSkill,
 };
 use shared_sandbox::{Outcome, OutputStream, Sandbox};
 use shared_types::{
@@ -145,6 +145,13 @@ pub trait SessionLog: Send + Sync {
     /// # Errors
     /// If that cannot be recorded.
     async fn stop_agent(&self, agent: SessionId, turn: TurnId) -> Result<(), LogError>;
+
+    /// Begins another conversation of the user for a call of this session, in one durable transaction. Returns the event of
+    /// it in this log.
+    ///
+    /// # Errors
+    /// If it is not begun, because there are too many or the store does not answer.
+    async fn start_chat(&self, new: &NewChat) -> Result<SessionEvent, LogError>;
 
     /// Appends the end of a call and stores the outcome of its operation, in one durable
     /// transaction.

@@ -13,7 +13,7 @@ use server_llm::{
     Piece, Voice,
 };
 use server_records::{
-    ChatHit, ChatQuery, ChatSpeaker, ModelCall, NewAgent, SetRule, StandingExtensions,
+    ChatHit, ChatQuery, ChatSpeaker, ModelCall, NewAgent, NewChat, SetRule, StandingExtensions,
     StandingRules, TrustedFile, WholeSkill,
 };
 use shared_sandbox::{
@@ -310,6 +310,8 @@ struct Stored {
     calls: Vec<ModelCall>,
     /// The agents that were begun, and those that are to stop.
     agents: Vec<NewAgent>,
+    /// The conversations that were begun.
+    chats: Vec<NewChat>,
     stopped: Vec<SessionId>,
     images: Images,
     texts: Images,
@@ -375,6 +377,10 @@ impl MemoryLog {
     }
 
     /// The agents that were begun.
+    pub(crate) fn chats(&self) -> Vec<NewChat> {
+        lock(&self.state).chats.clone()
+    }
+
     pub(crate) fn agents(&self) -> Vec<NewAgent> {
         lock(&self.state).agents.clone()
     }
@@ -398,6 +404,7 @@ impl MemoryLog {
             answer: answer.to_owned(),
             steps: 2,
             tokens: 100,
+            worktree: None,
         });
     }
 
@@ -501,6 +508,17 @@ fn agent_started(new: &NewAgent) -> Event {
         description: new.description.clone(),
         background: new.background,
         tokens: new.tokens,
+    }
+}
+
+/// The event by which the store tells of a new conversation.
+fn chat_started(new: &NewChat) -> Event {
+    Event::ChatStarted {
+        turn: new.turn,
+        step: new.step,
+        ordinal: new.ordinal,
+        session: SessionId::of_chat(new.turn, new.step, new.ordinal),
+        title: new.title.clone(),
     }
 }
 
@@ -649,6 +667,16 @@ impl SessionLog for MemoryLog {
     async fn stop_agent(&self, agent: SessionId, _turn: TurnId) -> Result<(), LogError> {
         lock(&self.state).stopped.push(agent);
         Ok(())
+    }
+
+    async fn start_chat(&self, new: &NewChat) -> Result<SessionEvent, LogError> {
+        self.record(vec![chat_started(new)]).await?;
+        lock(&self.state).chats.push(new.clone());
+        Ok(lock(&self.state)
+            .events
+            .last()
+            .cloned()
+            .expect("it is there"))
     }
 
     async fn record_end(

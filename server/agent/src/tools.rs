@@ -7,6 +7,7 @@
 
 mod agent;
 mod arguments;
+mod chat;
 mod context_edit;
 mod edit;
 mod excerpt;
@@ -46,6 +47,8 @@ use crate::transcript::Transcript;
 pub use agent::{AgentAsk, AgentTools, BeginAgent, SendMessageTool, SubAgentTool};
 pub(crate) use agent::{SEND_MESSAGE, SUB_AGENT};
 pub use arguments::{Arguments, BadArguments, Kind, Parameter};
+pub(crate) use chat::CREATE_CHAT;
+pub use chat::{ChatAsk, CreateChatTool};
 pub use context_edit::{ContextAsk, ContextChangeAsk, ContextEditTool};
 pub use edit::EditTool;
 pub use excerpt::bounded;
@@ -165,6 +168,8 @@ pub enum Ask {
     Person(PersonAsk),
     /// Something of another agent.
     Agent(AgentAsk),
+    /// Another conversation of the user.
+    Chat(ChatAsk),
     /// The tools that fit these words.
     FindTools(String),
     /// Something of a tool server.

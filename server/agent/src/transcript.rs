@@ -24,7 +24,7 @@ use shared_types::{
 };
 
 use crate::tools::ACTIVE_STEPS;
-pub(crate) use agents::{AgentCall, AgentEnd, Brief, KnownAgent};
+pub(crate) use agents::{AgentCall, AgentEnd, Brief, KnownAgent, kept_worktree};
 pub use call::Placed;
 pub(crate) use call::{Approval, Call, CallResult, SentAs, Step};
 pub(crate) use sent::Compacted;
@@ -54,6 +54,8 @@ pub(crate) struct Transcript {
     shared: Shared,
     /// The role of the agent that works in the session.
     brief: Option<Arc<Brief>>,
+    /// True if a call of another session has begun it, with the first message.
+    is_of_call: bool,
     /// The agents that calls of the session have ever begun.
     agents: Vec<KnownAgent>,
 }

@@ -13,6 +13,7 @@ mod answer;
 mod bench;
 mod call;
 mod calls;
+mod chat;
 mod compaction;
 mod conclusion;
 mod consent;
@@ -43,6 +44,7 @@ mod told;
 mod web;
 mod work;
 mod worker;
+mod worktree;
 
 use std::sync::Arc;
 
@@ -217,6 +219,7 @@ impl<'a> Turn<'a> {
             }
             _ => {}
         }
+        self.settle_worktree().await?;
         let ended = self.ended(outcome, reason);
         let untaken = match self.ports.log.record(vec![ended.clone()]).await {
             Err(error @ LogError::UntakenSteers) => error,

@@ -66,6 +66,7 @@ pub(crate) fn start(
         parked_at_most: parts.turns.waited_for,
         parks_after: parts.turns.parks_after,
         agents_at_once: parts.turns.agents_at_once,
+        sessions_at_most: parts.user_limits.sessions.into(),
         ..EngineLimits::default()
     };
     let (clock, web) = (parts.clock.clone(), TurnWeb(parts.web.clone()));

@@ -2,7 +2,7 @@
 
 use shared_types::{
     SessionId, TurnId,
-    event::{Role, Terms},
+    event::{Role, Terms, Worktree},
 };
 
 /// An agent to be begun, for a call of a turn.
@@ -34,4 +34,27 @@ pub struct NewAgent {
     pub tokens: u64,
     /// True if the call does not wait for its end.
     pub background: bool,
+    /// The git worktree in which it works; absent where it works in the folder of its caller.
+    pub worktree: Option<Worktree>,
+}
+
+/// A conversation of the user to be begun, for a call of a turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewChat {
+    /// The turn of the call.
+    pub turn: TurnId,
+    /// The model call, from 1.
+    pub step: u32,
+    /// The place of the call in the answer, from 0.
+    pub ordinal: u32,
+    /// Its title.
+    pub title: String,
+    /// Its first message.
+    pub message: String,
+    /// The models that answer in it; absent for those of the user's settings.
+    pub model: Option<String>,
+    /// The terms of its first turn.
+    pub terms: Terms,
+    /// Most conversations that the user may have.
+    pub sessions_at_most: u64,
 }

@@ -24,7 +24,7 @@ mod session;
 mod silence;
 mod turn;
 
-pub use agent::NewAgent;
+pub use agent::{NewAgent, NewChat};
 pub use change::{Change, Pace, Whose};
 pub use chat::{ChatHit, ChatQuery, ChatSpeaker};
 pub use commit::CommitListener;

@@ -9,8 +9,8 @@ use shared_types::{
 };
 
 use crate::{
-    ChatHit, ChatQuery, ModelCall, NewAgent, SessionError, StandingExtensions, StandingRules,
-    TrustedFile, WholeSkill,
+    ChatHit, ChatQuery, ModelCall, NewAgent, NewChat, SessionError, StandingExtensions,
+    StandingRules, TrustedFile, WholeSkill,
 };
 
 /// The events of one session.
@@ -127,6 +127,18 @@ pub trait LogRows: Send + Sync {
         turn: TurnId,
         now: Timestamp,
     ) -> Result<(), SessionError>;
+
+    /// Begins another conversation of the user for a call of this session, under the epoch of a worker. Returns the event
+    /// of it in this log.
+    ///
+    /// # Errors
+    /// It is not begun, because there are too many or the store did not answer.
+    async fn start_chat(
+        &self,
+        epoch: Epoch,
+        new: &NewChat,
+        now: Timestamp,
+    ) -> Result<SessionEvent, SessionError>;
 
     /// Appends the end of a call and stores the outcome of its operation, in one transaction.
     ///

@@ -8,7 +8,7 @@
 use server_records::NewAgent;
 use shared_types::{
     Event, SessionEvent, SessionId, TenantId, Timestamp, TurnId,
-    event::{CallOfSession, EventBody, Parts, StopReason, TurnOutcome},
+    event::{CallOfSession, EventBody, Parts, StopReason, TurnOutcome, Worktree, WorktreeState},
     limits::{MAX_MESSAGE_BYTES, MAX_NAME_BYTES},
 };
 
@@ -140,16 +140,16 @@ impl Store {
 }
 
 /// The calling turn, as far as an agent takes it over.
-struct Calling {
-    user: shared_types::UserId,
+pub(crate) struct Calling {
+    pub(crate) user: shared_types::UserId,
     root: SessionId,
-    directory: String,
+    pub(crate) directory: String,
     /// The name of the model, as people see it.
-    model: String,
+    pub(crate) model: String,
 }
 
 impl Calling {
-    async fn read(
+    pub(crate) async fn read(
         tx: &mut Connection,
         tenant: TenantId,
         caller: SessionId,
@@ -191,7 +191,7 @@ fn begun(calling: &Calling, caller: SessionId, agent_turn: TurnId, new: &NewAgen
     let created = Event::SessionCreated {
         title: new.description.clone(),
         model: new.model.clone().unwrap_or_else(|| calling.model.clone()),
-        directory: calling.directory.clone(),
+        directory: directory(calling, new).to_owned(),
     };
     let briefed = Event::AgentBriefed {
         parent: CallOfSession {
@@ -204,8 +204,14 @@ fn begun(calling: &Calling, caller: SessionId, agent_turn: TurnId, new: &NewAgen
         name: new.name.clone(),
         description: new.description.clone(),
         role: Box::new(new.role.clone()),
+        worktree: new.worktree.clone(),
     };
     [created, briefed, accepted(calling, agent_turn, new)]
+}
+
+/// The directory in which an agent works: that of its caller, or its worktree.
+fn directory<'n>(calling: &'n Calling, new: &'n NewAgent) -> &'n str {
+    (new.worktree.as_ref()).map_or(&calling.directory, |worktree| &worktree.path)
 }
 
 fn accepted(calling: &Calling, agent_turn: TurnId, new: &NewAgent) -> Event {
@@ -292,7 +298,7 @@ async fn insert(
     .bind(agent.to_string())
     .bind(calling.user.to_string())
     .bind(&new.description)
-    .bind(&calling.directory)
+    .bind(directory(calling, new))
     .bind(now.as_micros())
     .bind(caller.to_string())
     .bind(calling.root.to_string())
@@ -449,6 +455,7 @@ pub(crate) async fn tell_caller(
         answer: work.answer,
         steps: work.steps,
         tokens: work.tokens,
+        worktree: work.worktree,
     };
     let event = event::insert(tx, tenant, caller, seq, &ended, now).await?;
     Ok(Some((caller, event)))
@@ -460,6 +467,7 @@ struct Work {
     answer: String,
     steps: u32,
     tokens: u64,
+    worktree: Option<Worktree>,
 }
 
 impl Work {
@@ -472,7 +480,7 @@ impl Work {
     ) -> Result<Self, StoreError> {
         let rows: Vec<Row> = query(
             "SELECT body FROM events WHERE tenant_id = $1 AND session_id = $2 AND seq > $3
-                 AND kind IN ('answer.recorded', 'agent.ended') ORDER BY seq",
+                 AND kind IN ('answer.recorded', 'agent.ended', 'worktree.changed') ORDER BY seq",
         )
         .bind(tenant.to_string())
         .bind(agent.to_string())
@@ -493,6 +501,14 @@ impl Work {
                         .saturating_add(usage.input)
                         .saturating_add(usage.output);
                     work.answer = parts.words().into_owned();
+                }
+                EventBody::Known(Event::WorktreeChanged {
+                    turn,
+                    worktree,
+                    state,
+                    ..
+                }) if turn == agent_turn => {
+                    work.worktree = (state == WorktreeState::Kept).then_some(worktree);
                 }
                 // What the agents below it used is a part of what it used.
                 EventBody::Known(Event::AgentEnded { turn, tokens, .. }) if turn == agent_turn => {

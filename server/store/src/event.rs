@@ -5,8 +5,8 @@
 use server_records::{Appended, CallEnd, ModelCall, StoredEvent};
 use shared_types::{
     Epoch, Event, SessionEvent, SessionId, TenantId, Timestamp,
-    event::{EventBody, HookEnd, TurnOutcome},
-    limits::MAX_EVENTS_PAGE,
+    event::{EventBody, HookEnd, TurnOutcome, WorktreeState},
+    limits::{MAX_EVENTS_PAGE, WORKTREE_ORDINALS},
 };
 
 use crate::{
@@ -505,6 +505,18 @@ async fn take_effect(
             operation::close(tx, tenant, *turn, CallNumber::new(end.step, ordinal), now).await?;
             Ok(None)
         }
+        Event::WorktreeChanged {
+            turn, step, state, ..
+        } => {
+            turn::must_run(turn_state)?;
+            let [made, settled] = WORKTREE_ORDINALS;
+            let ordinal = match state {
+                WorktreeState::Made => made,
+                WorktreeState::Removed | WorktreeState::Kept => settled,
+            };
+            operation::close(tx, tenant, *turn, CallNumber::new(*step, ordinal), now).await?;
+            Ok(None)
+        }
         Event::TurnEnded {
             turn,
             outcome,
@@ -528,7 +540,9 @@ async fn take_effect(
         | Event::AgentBriefed { .. }
         | Event::AgentStarted { .. }
         | Event::AgentAsks { .. }
-        | Event::AgentEnded { .. } => Err(StoreError::Conflict(
+        | Event::AgentEnded { .. }
+        | Event::ChatStarted { .. }
+        | Event::ChatOrigin { .. } => Err(StoreError::Conflict(
             "this event is written by the method that writes its row",
         )),
     }

@@ -34,6 +34,7 @@ mod attempt;
 mod audit;
 mod backup;
 mod browser;
+mod chat;
 mod chat_text;
 mod columns;
 mod counts;

@@ -336,7 +336,7 @@ async fn find(
     Ok(row)
 }
 
-async fn require_room(
+pub(crate) async fn require_room(
     tx: &mut Connection,
     tenant: TenantId,
     user: UserId,

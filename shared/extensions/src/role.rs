@@ -77,6 +77,7 @@ pub fn read_role(text: &str, file: &str, from: Provenance) -> Result<Role, Inval
         steps: steps
             .and_then(|steps| steps.parse().ok())
             .map(|steps: u32| steps.clamp(1, MAX_STEPS)),
+        worktree: front.text("isolation").as_deref() == Some("worktree"),
         from: Some(from),
     })
 }
@@ -100,7 +101,7 @@ mod tests {
     #[test]
     fn an_agent_of_claude_code_is_a_role() {
         let role = read(
-            "---\nname: code-reviewer\ndescription: Reviews code. Use it: often\ntools: Read, Grep, Bash\nmodel: sonnet\ncolor: blue\nmaxTurns: 12\n---\n\nYou review.\n",
+            "---\nname: code-reviewer\ndescription: Reviews code. Use it: often\ntools: Read, Grep, Bash\nmodel: sonnet\ncolor: blue\nmaxTurns: 12\nisolation: worktree\n---\n\nYou review.\n",
         )
         .unwrap();
         assert_eq!(
@@ -109,8 +110,8 @@ mod tests {
         );
         assert_eq!(role.tools.unwrap(), ["Read", "Grep", "Bash"]);
         assert_eq!(
-            (role.model.as_deref(), role.steps),
-            (Some("sonnet"), Some(12))
+            (role.model.as_deref(), role.steps, role.worktree),
+            (Some("sonnet"), Some(12), true)
         );
     }
 

@@ -66,6 +66,7 @@ const TOOLS: &[&str] = &[
     "todo_list",
     "web_fetch",
     "web_search",
+    "create_chat",
     "ask_user",
     "present_plan",
     "subagent",

@@ -20,11 +20,11 @@ use std::{borrow::Cow, cmp::Ordering, fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use agent::CallOfSession;
+pub use agent::{CallOfSession, Worktree, WorktreeState};
 pub use approval::{Answer, PlannedCall, PlannedPath, Question, Unanswered};
 pub use extension::{
-    Extensions, Hook, HookDecision, HookEnd, HookEvent, HookHandler, Layer, Plugin, PluginTool,
-    Provenance, Role, ShownValue, Skill, ToolServer, ToolServerTransport,
+    Extensions, Hook, HookDecision, HookEnd, HookEvent, HookHandler, Layer, Plugin, PluginCommand,
+    PluginTool, Provenance, Role, ShownValue, Skill, ToolServer, ToolServerTransport,
 };
 pub use finding::{Finding, FindingCategory};
 pub use offered::{OfferedServer, OfferedTool};
@@ -579,6 +579,41 @@ pub enum Event {
         description: String,
         /// Its role.
         role: Box<Role>,
+        /// The git worktree in which it works, if it has one of its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worktree: Option<Worktree>,
+    },
+    /// The worktree of the agent that works here was made for a turn, or settled at its end.
+    #[serde(rename = "worktree.changed")]
+    WorktreeChanged {
+        /// The turn.
+        turn: TurnId,
+        /// The model calls that the turn has made before.
+        step: u32,
+        /// The worktree.
+        worktree: Worktree,
+        /// Its state from here on.
+        state: WorktreeState,
+    },
+    /// A call has begun another conversation of the user; committed together with that one.
+    #[serde(rename = "chat.started")]
+    ChatStarted {
+        /// The turn.
+        turn: TurnId,
+        /// The model call, from 1.
+        step: u32,
+        /// The place of the call in the answer, from 0.
+        ordinal: u32,
+        /// The session of the new conversation.
+        session: SessionId,
+        /// Its title.
+        title: String,
+    },
+    /// A call of another session has begun this one: the second event of its log.
+    #[serde(rename = "chat.origin")]
+    ChatOrigin {
+        /// The call.
+        parent: CallOfSession,
     },
     /// A call has begun a turn of another session, in which an agent works for it; committed together with that turn.
     #[serde(rename = "agent.started")]
@@ -642,6 +677,9 @@ pub enum Event {
         steps: u32,
         /// The tokens that these sent and received.
         tokens: u64,
+        /// The worktree with the changes that the turn has left, if it has left some.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worktree: Option<Worktree>,
     },
 }
 
@@ -662,7 +700,7 @@ impl Event {
     /// its fields changes its meaning. It also does so when a field gets a value that a reader of this version
     /// does not know, such as a new outcome. The other kinds keep theirs, so that an older reader goes on reading
     /// them. A new kind or a new optional field needs no new version.
-    pub const KINDS: [(&'static str, u32); 29] = [
+    pub const KINDS: [(&'static str, u32); 32] = [
         ("session.created", 1),
         ("input.accepted", 3),
         ("input.steered", 1),
@@ -692,6 +730,9 @@ impl Event {
         ("agent.started", 1),
         ("agent.asks", 1),
         ("agent.ended", 1),
+        ("worktree.changed", 1),
+        ("chat.started", 1),
+        ("chat.origin", 1),
     ];
 
     /// The version in which this reader writes and reads a kind, if it knows it.
@@ -738,6 +779,9 @@ impl Event {
             Self::AgentStarted { .. } => "agent.started",
             Self::AgentAsks { .. } => "agent.asks",
             Self::AgentEnded { .. } => "agent.ended",
+            Self::WorktreeChanged { .. } => "worktree.changed",
+            Self::ChatStarted { .. } => "chat.started",
+            Self::ChatOrigin { .. } => "chat.origin",
         }
     }
 
@@ -748,6 +792,7 @@ impl Event {
             | Self::ConversationRewound { .. }
             | Self::OperationSettled { .. }
             | Self::AgentBriefed { .. }
+            | Self::ChatOrigin { .. }
             | Self::AgentAsks { .. } => None,
             Self::InputAccepted { turn, .. }
             | Self::InputSteered { turn, .. }
@@ -772,6 +817,8 @@ impl Event {
             | Self::CancelRequested { turn, .. }
             | Self::AgentStarted { turn, .. }
             | Self::AgentEnded { turn, .. }
+            | Self::WorktreeChanged { turn, .. }
+            | Self::ChatStarted { turn, .. }
             | Self::TurnEnded { turn, .. } => Some(*turn),
         }
     }

@@ -167,12 +167,22 @@ impl SessionId {
     pub fn of_agent(turn: TurnId, step: u32, ordinal: u32) -> Self {
         Self(of_call("gantry.agent-session.v1", turn, step, ordinal))
     }
+
+    /// The session of the conversation that this call of a turn begins.
+    pub fn of_chat(turn: TurnId, step: u32, ordinal: u32) -> Self {
+        Self(of_call("gantry.chat-session.v1", turn, step, ordinal))
+    }
 }
 
 impl TurnId {
     /// The turn in which an agent works for this call of another turn.
     pub fn of_agent(turn: TurnId, step: u32, ordinal: u32) -> Self {
         Self(of_call("gantry.agent-turn.v1", turn, step, ordinal))
+    }
+
+    /// The first turn of the conversation that this call of another turn begins.
+    pub fn of_chat(turn: TurnId, step: u32, ordinal: u32) -> Self {
+        Self(of_call("gantry.chat-turn.v1", turn, step, ordinal))
     }
 }
 

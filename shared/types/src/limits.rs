@@ -164,6 +164,9 @@ pub fn is_name(name: &str) -> bool {
 /// From this ordinal on, an operation of a step is one of a hook and none of a call of the model's answer.
 pub const HOOK_ORDINALS: u32 = 1 << 20;
 
+/// The ordinals of the operations that make and settle the worktree of an agent. No hook has them.
+pub const WORKTREE_ORDINALS: [u32; 2] = [HOOK_ORDINALS * 2, HOOK_ORDINALS * 2 + 1];
+
 #[cfg(test)]
 mod tests {
     use super::*;

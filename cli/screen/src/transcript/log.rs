@@ -85,6 +85,28 @@ impl Transcript {
                 );
                 self.add(None, Kind::Note(Note::new(Level::Warning, words)));
             }
+            Event::ChatStarted {
+                turn,
+                session,
+                title,
+                ..
+            } => {
+                let words = words::chat_started(title, *session);
+                self.add_note(Some(*turn), words);
+            }
+            Event::ChatOrigin { parent } => {
+                self.add_note(None, words::chat_origin(parent.session));
+            }
+            Event::WorktreeChanged {
+                turn,
+                worktree,
+                state,
+                ..
+            } => {
+                if let Some(words) = words::worktree(worktree, *state) {
+                    self.add_note(Some(*turn), words);
+                }
+            }
             Event::AgentBriefed {
                 name, description, ..
             } => {

@@ -1,7 +1,11 @@
 //! The words of notes on what the log records beside messages, answers and calls.
 
 use shared_types::{
-    event::{Answer, InstructionFile, ProjectFile, TodoItem, TodoState, TurnOutcome, Unanswered},
+    SessionId,
+    event::{
+        Answer, InstructionFile, ProjectFile, TodoItem, TodoState, TurnOutcome, Unanswered,
+        Worktree, WorktreeState,
+    },
     human::tokens,
 };
 
@@ -153,6 +157,31 @@ pub(super) fn todo_line(items: &[TodoItem]) -> Option<String> {
     let done = items.iter().filter(is(TodoState::Done)).count();
     let next = safe::line(&next.text);
     Some(format!("to-do: {done} of {} done · ▸ {next}", items.len()))
+}
+
+/// Another conversation of the user has begun.
+pub fn chat_started(title: &str, session: SessionId) -> String {
+    format!(
+        "a new conversation has begun: {} · /resume {session}",
+        safe::line(title)
+    )
+}
+
+/// An agent of another conversation has begun this one.
+pub fn chat_origin(parent: SessionId) -> String {
+    format!("an agent of the conversation {parent} has begun this one")
+}
+
+/// The worktree of the agent that works here; nothing where it is gone again.
+pub fn worktree(worktree: &Worktree, state: WorktreeState) -> Option<String> {
+    let (path, branch) = (safe::line(&worktree.path), safe::line(&worktree.branch));
+    Some(match state {
+        WorktreeState::Made => format!("works in the git worktree {path}, branch {branch}"),
+        WorktreeState::Kept => {
+            format!("the changes are in the git worktree {path}, branch {branch}")
+        }
+        WorktreeState::Removed => return None,
+    })
 }
 
 /// The words on the end of an agent.

@@ -2,8 +2,12 @@
 
 use shared_consent::Deed;
 use shared_sandbox::{Command, Exec, Request, path_from_root};
+use shared_types::event::Worktree;
 
-use crate::tools::{Ask, WebAsk};
+use crate::tools::{AgentAsk, Ask, CREATE_CHAT, WebAsk};
+
+/// The command as which a call is judged that has an agent work in a worktree.
+pub(super) const MAKES_WORKTREE: &str = "git worktree add .gantry/worktrees/agent";
 
 /// The deed of a request, with its texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +32,10 @@ impl OwnedDeed {
             Ask::Web(WebAsk::Fetch { url }) => Some(Self::Fetch(url.clone())),
             Ask::Web(WebAsk::Search { .. }) => Some(Self::Tool("web_search".to_owned())),
             Ask::Server(ask) => Some(Self::Tool(ask.name.clone())),
+            Ask::Chat(_) => Some(Self::Tool(CREATE_CHAT.to_owned())),
+            Ask::Agent(AgentAsk::Begin(ask)) if ask.worktree => {
+                Some(Self::Shell(MAKES_WORKTREE.to_owned(), directory.to_owned()))
+            }
             // A question to people has an answer of theirs.
             Ask::Person(_)
             // What an agent does passes its own gate, in no higher mode.
@@ -72,6 +80,25 @@ impl OwnedDeed {
             // No tool moves a file. If one did, it would change both ends of the way.
             Request::Move(moved) => write(&moved.to),
         }
+    }
+
+    /// The same deed on the file of the repository of which this one is the copy in an agent's worktree; none of other
+    /// files, and of what is about no file.
+    pub(crate) fn in_repository(&self, worktree: &Worktree) -> Option<Self> {
+        let original = |path: &String| {
+            let below = path.strip_prefix(&worktree.path)?;
+            let below = below.trim_start_matches('/');
+            Some(match worktree.settled_in() {
+                "" => below.to_owned(),
+                holder => format!("{holder}/{below}"),
+            })
+        };
+        Some(match self {
+            Self::Read(path) => Self::Read(original(path)?),
+            Self::Search(path) => Self::Search(original(path)?),
+            Self::Write(path) => Self::Write(original(path)?),
+            Self::Shell(..) | Self::Argv(..) | Self::Fetch(_) | Self::Tool(_) => return None,
+        })
     }
 
     /// The folder in which a command starts; empty for the root, and for what is no command.

@@ -7,7 +7,8 @@ use shared_types::{
     event::{Place, PlannedCall, PlannedPath},
 };
 
-use crate::tools::{Ask, ServerAsk, WebAsk};
+use super::deed::MAKES_WORKTREE;
+use crate::tools::{AgentAsk, Ask, ChatAsk, ServerAsk, WebAsk};
 
 /// Longest text of a question, in bytes.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
@@ -72,6 +73,15 @@ impl Shown {
             Ask::Web(WebAsk::Fetch { url }) => Self::text(url.clone()),
             Ask::Web(WebAsk::Search { query, .. }) => Self::text(query.clone()),
             Ask::Server(ask) => Self::text(of_server(ask)),
+            Ask::Chat(ask) => Self::text(of_chat(ask)),
+            Ask::Agent(AgentAsk::Begin(ask)) => Self {
+                on_runner: true,
+                directory: directory.to_owned(),
+                ..Self::text(format!(
+                    "{MAKES_WORKTREE}\nfor an agent: {}",
+                    clean(&ask.description)
+                ))
+            },
             _ => Self::default(),
         }
     }
@@ -129,6 +139,19 @@ fn of_server(ask: &ServerAsk) -> String {
         "tool server {}, tool {tool}\n{word}{}",
         ask.server,
         clean(&arguments)
+    )
+}
+
+/// A new conversation: its title, its mode where one is named, and its first message.
+fn of_chat(ask: &ChatAsk) -> String {
+    let mode = match ask.mode {
+        Some(mode) => format!(" in the mode {mode}"),
+        None => String::new(),
+    };
+    let title = clean_line(&ask.title, MAX_TOOL_LETTERS);
+    format!(
+        "begin the conversation \"{title}\"{mode} with:\n{}",
+        clean(&ask.message)
     )
 }
 

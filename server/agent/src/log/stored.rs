@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use server_llm::Images;
 use server_records::{
-    CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, NewAgent, SessionError, SessionKey,
+    CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, NewAgent, NewChat, SessionError, SessionKey,
     StandingExtensions, StandingRules, TrustedFile, WholeSkill,
 };
 use shared_sandbox::Outcome;
@@ -134,6 +134,15 @@ impl SessionLog for StoredLog {
         stopped.await.map_err(refused)?;
         self.wake(agent);
         Ok(())
+    }
+
+    async fn start_chat(&self, new: &NewChat) -> Result<SessionEvent, LogError> {
+        let started = self.rows.start_chat(self.epoch, new, self.clock.now());
+        let started = started.await.map_err(refused)?;
+        if let Some(Event::ChatStarted { session, .. }) = started.known() {
+            self.wake(*session);
+        }
+        Ok(started)
     }
 
     async fn record_end(

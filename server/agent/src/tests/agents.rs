@@ -3,7 +3,7 @@
 use server_records::ExtensionKind;
 use shared_types::{
     CallWait, Event, Mode, SessionId, TurnId, WaitsFor,
-    event::{CallOfSession, CallOutcome, Role, TurnOutcome},
+    event::{CallOfSession, CallOutcome, Parts, Role, Terms, TurnOutcome, Worktree, WorktreeState},
 };
 
 use crate::{
@@ -37,6 +37,7 @@ fn role(name: &str) -> Role {
         denied_tools: Vec::new(),
         model: None,
         steps: None,
+        worktree: false,
         from: None,
     }
 }
@@ -54,6 +55,7 @@ fn is_agent(world: &World, depth: u32, role: Role) {
         name: "general-1".to_owned(),
         description: "a part".to_owned(),
         role: Box::new(role),
+        worktree: None,
     });
 }
 
@@ -134,7 +136,10 @@ async fn an_agent_has_its_role_and_never_more_freedom_or_tokens_than_its_caller(
     let tools = agents[0].role.tools.as_deref().expect("it names them");
     assert!(tools.iter().any(|tool| tool == "Read") && !tools.iter().any(|tool| tool == "Shell"));
     assert_eq!(agents[1].role.tools, None);
-    assert_eq!(agents[1].role.denied_tools, ["ask_user", "present_plan"]);
+    assert_eq!(
+        agents[1].role.denied_tools,
+        ["ask_user", "present_plan", "create_chat"]
+    );
     let tokens = agents
         .iter()
         .map(|agent| (agent.tokens, agent.terms.tokens));
@@ -342,6 +347,7 @@ async fn a_message_goes_on_with_an_agent_until_it_was_idle_for_too_long() {
         answer: "two tests".to_owned(),
         steps: 1,
         tokens: 10,
+        worktree: None,
     });
     world.clock.advance(world.limits.agents_idle);
     assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
@@ -352,4 +358,205 @@ async fn a_message_goes_on_with_an_agent_until_it_was_idle_for_too_long() {
         "{words}"
     );
     assert_eq!(world.log.agents().len(), 2);
+}
+
+const APART: (&str, &str) = (
+    "SubAgent",
+    r#"{"description":"change it","prompt":"Change it.","isolation":"worktree"}"#,
+);
+
+#[tokio::test]
+async fn an_agent_in_a_worktree_is_begun_once_a_person_allows_the_worktree() {
+    let settings = |mode| Terms {
+        mode: Some(mode),
+        ..Terms::default()
+    };
+    for (mode, begins, waits) in [
+        (Mode::Plan, 0, false),
+        (Mode::Ask, 0, true),
+        (Mode::Full, 1, true),
+    ] {
+        let mut world = asks([APART]);
+        world.log.clear();
+        world.log.append(Event::InputAccepted {
+            turn: TURN,
+            by: shared_types::UserId::from_u128(9),
+            client_id: None,
+            parts: Parts::text("go".to_owned()),
+            compacts: None,
+            terms: settings(mode),
+        });
+        match waits {
+            true => drop(parks(&mut world).await),
+            false => assert_eq!(world.run().await, Ok(TurnOutcome::Completed)),
+        }
+        let agents = world.log.agents();
+        assert_eq!(agents.len(), begins, "{mode}");
+        let trees = agents.iter().filter_map(|agent| agent.worktree.as_ref());
+        assert!(
+            trees
+                .clone()
+                .all(|tree| tree.branch.starts_with("gantry/agent-") && !tree.approved)
+        );
+        assert_eq!(trees.count(), begins, "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn the_caller_is_told_where_the_changes_of_its_agent_are() {
+    let mut world = asks([APART]);
+    parks(&mut world).await;
+    let worktree = world.log.agents()[0].worktree.clone().expect("it has one");
+    let path = worktree.path.clone();
+    world.log.append(Event::AgentEnded {
+        turn: TURN,
+        step: 1,
+        ordinal: 0,
+        session: SessionId::of_agent(TURN, 1, 0),
+        agent_turn: TurnId::of_agent(TURN, 1, 0),
+        name: "general-1".to_owned(),
+        outcome: TurnOutcome::Completed,
+        reason: None,
+        answer: "changed".to_owned(),
+        steps: 1,
+        tokens: 10,
+        worktree: Some(worktree),
+    });
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    let text = results(&world).remove(0).2;
+    assert!(
+        text.starts_with("changed\n[its changes are in the git worktree") && text.contains(&path),
+        "{text}"
+    );
+    world.assert_log_gives_requests();
+}
+
+const CHAT: (&str, &str) = (
+    "create_chat",
+    r#"{"title":"the other task","message":"Do it.","mode":"full"}"#,
+);
+
+#[tokio::test]
+async fn a_call_begins_a_conversation_of_the_user_never_with_more_freedom_and_at_most_four_in_a_turn()
+ {
+    let world = asks([CHAT; 5]);
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    let chats = world.log.chats();
+    assert_eq!(chats.len(), 4);
+    assert_eq!(chats[0].terms.ceiling, Some(Mode::Full));
+    let results = results(&world);
+    let session = SessionId::of_chat(TURN, 1, 0);
+    assert!(
+        results[0].2.contains(&format!("/resume {session}")),
+        "{results:?}"
+    );
+    assert_eq!(results[4].1, CallOutcome::Refused);
+    world.assert_log_gives_requests();
+
+    let mut world = asks([CHAT]);
+    world.log.set_ceiling(Mode::Ask);
+    parks(&mut world).await;
+    assert!(world.log.chats().is_empty(), "a person is asked first");
+}
+
+#[tokio::test]
+async fn a_conversation_that_a_call_began_begins_no_other_one_before_a_person_writes() {
+    let world = asks([CHAT]);
+    world.log.append(Event::ChatOrigin {
+        parent: CallOfSession {
+            session: SessionId::from_u128(1),
+            turn: TurnId::from_u128(1),
+            step: 1,
+            ordinal: 0,
+        },
+    });
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    assert!(world.log.chats().is_empty());
+    assert_eq!(results(&world)[0].1, CallOutcome::Refused);
+}
+
+#[tokio::test]
+async fn a_worktree_is_made_before_the_look_at_the_place_and_stays_only_with_changes() {
+    use super::extended::{finds, says, world};
+    let worktree = Worktree::of_agent(SessionId::from_u128(3), "app", true);
+    let briefed = || Event::AgentBriefed {
+        parent: CallOfSession {
+            session: SessionId::from_u128(1),
+            turn: TurnId::from_u128(1),
+            step: 1,
+            ordinal: 0,
+        },
+        depth: 1,
+        name: "general-1".to_owned(),
+        description: "a part".to_owned(),
+        role: Box::new(role("general")),
+        worktree: Some(worktree.clone()),
+    };
+    for (said, settled) in [
+        ("removed\n", WorktreeState::Removed),
+        ("kept\n", WorktreeState::Kept),
+    ] {
+        let made = says("", "", 0);
+        let scripts = vec![made, finds(&[]), says(said, "", 0)];
+        let world = world(Mode::Full, vec![Reply::says("done")], scripts);
+        world.log.append(briefed());
+        assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+        let states = world
+            .log
+            .events()
+            .into_iter()
+            .filter_map(|event| match event {
+                Event::WorktreeChanged { state, .. } => Some(state),
+                _ => None,
+            });
+        assert_eq!(states.collect::<Vec<_>>(), [WorktreeState::Made, settled]);
+        let started = world.sandbox.scripted.started();
+        let request = format!("{:?}", started[0].request);
+        assert!(request.contains(&worktree.seen_from("app")), "{request}");
+        assert_eq!(started.len(), 3);
+    }
+    let none = says("", "this folder is in no git repository", 1);
+    let world = world(Mode::Full, vec![], vec![none]);
+    world.log.append(briefed());
+    assert_eq!(world.run().await, Ok(TurnOutcome::Failed));
+    assert_eq!(
+        world.end().1,
+        "its git worktree cannot be made: this folder is in no git repository"
+    );
+}
+
+#[tokio::test]
+async fn a_rule_about_a_file_counts_for_its_copy_in_a_worktree() {
+    use super::extended::{finds, says, world};
+    let worktree = Worktree::of_agent(SessionId::from_u128(3), "", false);
+    let read = ("Read", r#"{"path":"keys/one"}"#);
+    let scripts = vec![says("", "", 0), finds(&[]), says("removed\n", "", 0)];
+    let replies = vec![Reply::calls("", [read]), Reply::says("done")];
+    let world = world(Mode::Full, replies, scripts);
+    let directory = worktree.path.clone();
+    world.log.append(Event::SessionCreated {
+        title: String::new(),
+        model: String::new(),
+        directory,
+    });
+    world.log.append(Event::AgentBriefed {
+        parent: CallOfSession {
+            session: SessionId::from_u128(1),
+            turn: TurnId::from_u128(1),
+            step: 1,
+            ordinal: 0,
+        },
+        depth: 1,
+        name: "general-1".to_owned(),
+        description: "a part".to_owned(),
+        role: Box::new(role("general")),
+        worktree: Some(worktree),
+    });
+    world.log.set_rules([server_records::SetRule {
+        rule: "Read(keys/**)".parse().expect("a rule"),
+        decision: shared_consent::Decision::Deny,
+        by: server_records::RuleBy::Operator,
+    }]);
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    assert_eq!(world.only_call().0, CallOutcome::Refused);
 }

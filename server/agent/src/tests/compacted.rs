@@ -477,7 +477,7 @@ async fn a_message_larger_than_the_window_and_a_window_that_shrank_are_made_to_f
         assert_eq!(talk.say(&text).await, TurnOutcome::Completed);
     }
     assert_eq!(talk.compactions().len(), 0);
-    let vendor = Arc::new(Vendor::new(9_000));
+    let vendor = Arc::new(Vendor::new(9_500));
     talk.ports.models = Arc::new(Only(vendor.clone()));
     talk.vendor = vendor;
     assert_eq!(talk.say("go on").await, TurnOutcome::Completed);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use shared_types::{Effect, event::TurnSettings};
 
-use super::{Arguments, Ask, BadArguments, Kind, Parameter, Tool, ToolSource};
+use super::{Arguments, Ask, BadArguments, CreateChatTool, Kind, Parameter, Tool, ToolSource};
 
 /// The name of the tool.
 pub(crate) const SUB_AGENT: &str = "SubAgent";
@@ -49,6 +49,8 @@ pub struct BeginAgent {
     pub role: Option<String>,
     /// True if the call does not wait for its end.
     pub background: bool,
+    /// True if it works in a git worktree of its own.
+    pub worktree: bool,
 }
 
 /// Begins an agent.
@@ -105,6 +107,16 @@ impl Tool for SubAgentTool {
                 Kind::Flag,
                 "True to go on without waiting for its end, which is told before a later message.",
             ),
+            Parameter::optional(
+                "isolation",
+                Kind::Text {
+                    empty: true,
+                    at_most: 16,
+                    instead: "leave it out, or use worktree",
+                },
+                "worktree: it works in a git worktree of its own, on its own branch. Use it where agents change the same \
+                 files at the same time.",
+            ),
         ];
         PARAMETERS
     }
@@ -115,11 +127,22 @@ impl Tool for SubAgentTool {
 
     fn prepare(&self, arguments: &Arguments) -> Result<Ask, BadArguments> {
         let role = arguments.text("agent").trim();
+        let worktree = match arguments.text("isolation").trim() {
+            "" => false,
+            "worktree" => true,
+            other => {
+                return Err(BadArguments::new(format!(
+                    "there is no isolation {:?}; there is: worktree",
+                    super::arguments::shortened(other)
+                )));
+            }
+        };
         Ok(Ask::Agent(AgentAsk::Begin(BeginAgent {
             description: arguments.text("description").trim().to_owned(),
             prompt: arguments.text("prompt").to_owned(),
             role: (!role.is_empty()).then(|| role.to_owned()),
             background: arguments.flag("background"),
+            worktree,
         })))
     }
 }
@@ -180,6 +203,10 @@ pub struct AgentTools;
 
 impl ToolSource for AgentTools {
     fn tools(&self, _settings: Option<&TurnSettings>) -> Vec<Arc<dyn Tool>> {
-        vec![Arc::new(SubAgentTool), Arc::new(SendMessageTool)]
+        vec![
+            Arc::new(SubAgentTool),
+            Arc::new(SendMessageTool),
+            Arc::new(CreateChatTool),
+        ]
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use shared_types::{
     Event, SessionId, Timestamp, TurnId,
-    event::{Role, TurnOutcome},
+    event::{Role, TurnOutcome, Worktree},
 };
 
 use super::{LateEnd, Transcript};
@@ -28,6 +28,8 @@ pub(crate) struct Brief {
     /// The number of agents above it and with it.
     pub(crate) depth: u32,
     pub(crate) role: Role,
+    /// The git worktree in which it works, if it has one of its own.
+    pub(crate) worktree: Option<Worktree>,
 }
 
 /// An agent that works for a call.
@@ -54,12 +56,29 @@ pub(crate) struct AgentEnd {
     pub(crate) answer: String,
     /// The tokens that it used.
     pub(crate) tokens: u64,
+    /// The worktree with the changes that it has left.
+    pub(crate) worktree: Option<Worktree>,
+}
+
+/// The words on a worktree with changes that an agent has left; empty where it has left none.
+pub(crate) fn kept_worktree(worktree: Option<&Worktree>) -> String {
+    worktree.map_or_else(String::new, |Worktree { path, branch, .. }| {
+        format!(
+            "\n[its changes are in the git worktree {path}, branch {branch}. Take them over with git, then remove it with \
+             git worktree remove.]"
+        )
+    })
 }
 
 impl Transcript {
     /// The task of the agent that works in the session; absent in a person's own.
     pub(crate) fn brief(&self) -> Option<&Brief> {
         self.brief.as_deref()
+    }
+
+    /// True if a call of another session has written the message of this turn.
+    pub(crate) fn is_begun_by_call(&self, turn: TurnId) -> bool {
+        self.is_of_call && self.turns.first().is_some_and(|first| first.id == turn)
     }
 
     /// The agents that calls of the session have ever begun.
@@ -105,13 +124,19 @@ impl Transcript {
     /// Takes in an event about agents; leaves others alone.
     pub(super) fn apply_agents(&mut self, event: &Event, at: Timestamp) {
         match event {
+            Event::ChatOrigin { .. } => self.is_of_call = true,
             Event::AgentBriefed {
-                name, depth, role, ..
+                name,
+                depth,
+                role,
+                worktree,
+                ..
             } => {
                 self.brief = Some(Arc::new(Brief {
                     name: name.clone(),
                     depth: *depth,
                     role: (**role).clone(),
+                    worktree: worktree.clone(),
                 }));
             }
             Event::AgentStarted {
@@ -142,8 +167,10 @@ impl Transcript {
                 outcome,
                 reason,
                 answer,
+                worktree,
                 ..
             } => {
+                let answer = format!("{answer}{}", kept_worktree(worktree.as_ref()));
                 let end = (*outcome, reason.as_deref(), answer.as_str());
                 self.late_agent((*turn, *step, *ordinal), end);
                 let mut agents = self.agents.iter_mut();

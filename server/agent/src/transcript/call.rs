@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use shared_types::{
-    ApprovalId, Digest, OperationId, Timestamp,
+    ApprovalId, Digest, OperationId, SessionId, Timestamp,
     event::{
         Answer, Awaited, CallOutcome, FileSeen, Finish, Origin, Parts, Place, ToolCall, TurnLimit,
     },
@@ -50,6 +50,8 @@ pub(crate) struct Call {
     pub(crate) placed: Option<Placed>,
     /// The agent that works for it.
     pub(crate) agent: Option<AgentCall>,
+    /// The conversation that it has begun, if it has begun one.
+    pub(crate) chat: Option<SessionId>,
     /// The time at which it was sent to a tool server: from then on it may have happened.
     pub(crate) requested: Option<Timestamp>,
     pub(crate) result: Option<CallResult>,
@@ -182,6 +184,7 @@ impl Call {
             approval: None,
             placed: None,
             agent: None,
+            chat: None,
             requested: None,
             result: None,
             settled: None,

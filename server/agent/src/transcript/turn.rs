@@ -6,7 +6,7 @@ use shared_types::{
     Event, Isolation, Mode, RunnerId, Timestamp, TurnId,
     event::{
         Answer, Choice, Extensions, HookDecision, HookEnd, HookEvent, OfferedServer, Parts,
-        StopReason, Terms, TodoItem, TurnLimit, TurnOutcome, TurnSettings,
+        StopReason, Terms, TodoItem, TurnLimit, TurnOutcome, TurnSettings, WorktreeState,
     },
 };
 
@@ -50,6 +50,8 @@ pub(crate) struct TurnLog {
     pub(crate) extensions: Arc<Extensions>,
     /// The ends of its hooks.
     pub(crate) hooks: Vec<HookEnd>,
+    /// The state of the agent's worktree, as this turn has left it so far.
+    pub(crate) worktree: Option<WorktreeState>,
     /// The tools of tool servers that the model is offered in it.
     pub(crate) offered: Arc<[OfferedServer]>,
     /// The state before it, to go back to.
@@ -88,6 +90,7 @@ impl TurnLog {
             is_surveyed: false,
             extensions: Arc::default(),
             hooks: Vec::new(),
+            worktree: None,
             offered: Arc::default(),
             before: Before::default(),
             steers: Vec::new(),
@@ -347,6 +350,7 @@ impl TurnLog {
                 reason,
                 answer,
                 tokens,
+                worktree,
                 ..
             } => {
                 let call = self.call_mut(*step, *ordinal);
@@ -357,9 +361,21 @@ impl TurnLog {
                         reason: reason.clone(),
                         answer: answer.clone(),
                         tokens: *tokens,
+                        worktree: worktree.clone(),
                     });
                 }
             }
+            Event::ChatStarted {
+                step,
+                ordinal,
+                session,
+                ..
+            } => {
+                if let Some(call) = self.call_mut(*step, *ordinal) {
+                    call.chat.get_or_insert(*session);
+                }
+            }
+            Event::WorktreeChanged { state, .. } => self.worktree = Some(*state),
             Event::CallSent { step, ordinal, .. } => {
                 if let Some(call) = self.call_mut(*step, *ordinal) {
                     call.requested.get_or_insert(at);

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use server_records::NewAgent;
 use shared_types::{
-    CallWait, Digest, Mode, SessionEvent, Timestamp, WaitsFor,
+    CallWait, Digest, Mode, SessionEvent, SessionId, Timestamp, WaitsFor,
     clean::clean_line,
-    event::{CallOutcome, Extensions, Role, Terms, TurnOutcome},
+    event::{CallOutcome, Extensions, Role, Terms, TurnOutcome, Worktree},
     limits::MAX_NAME_BYTES,
 };
 
@@ -26,7 +26,7 @@ use crate::{
     tools::{
         AgentAsk, BeginAgent, NEVER_RAN, Rendered, SEND_MESSAGE, SUB_AGENT, bounded, excerpt_of,
     },
-    transcript::{AgentCall, AgentEnd, KnownAgent, Step},
+    transcript::{AgentCall, AgentEnd, KnownAgent, Step, kept_worktree},
     wait::WaitingCall,
 };
 
@@ -66,6 +66,17 @@ pub(super) enum Worked {
 }
 
 impl Scene {
+    /// True if the call has begun its agent.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun.is_some()
+    }
+
+    /// True if the role of this name has its agents work in a worktree.
+    pub(super) fn wants_worktree(&self, role: Option<&str>) -> bool {
+        let role = role.unwrap_or(roles::GENERAL);
+        roles::role(role, &self.brought).is_some_and(|role| role.worktree)
+    }
+
     /// The time at which the call began its agent.
     pub(super) fn began_at(&self) -> Option<Timestamp> {
         self.begun.as_ref().map(|agent| agent.at)
@@ -191,6 +202,18 @@ fn new(site: &Site<'_>, scene: &Scene, ask: &AgentAsk) -> Result<NewAgent, Strin
         false => scene.mode,
     };
     let place = site.place;
+    let worktree = match ask {
+        AgentAsk::Begin(ask) if ask.worktree && ceiling == Mode::Plan => {
+            return Err(
+                "an agent that only reads needs no worktree: leave isolation out".to_owned(),
+            );
+        }
+        AgentAsk::Begin(ask) if ask.worktree => {
+            let agent = SessionId::of_agent(place.turn, place.step, place.ordinal);
+            Some(Worktree::of_agent(agent, &site.directory, site.approved))
+        }
+        _ => None,
+    };
     let (name, description, prompt) = match (ask, &scene.to) {
         (AgentAsk::Send { message, .. }, Some(known)) => {
             (known.name.clone(), known.description.clone(), message)
@@ -223,6 +246,7 @@ fn new(site: &Site<'_>, scene: &Scene, ask: &AgentAsk) -> Result<NewAgent, Strin
         role,
         tokens: scene.tokens,
         background: matches!(ask, AgentAsk::Begin(ask) if ask.background),
+        worktree,
     })
 }
 
@@ -319,16 +343,17 @@ async fn of_end(site: &Site<'_>, agent: &AgentCall, end: &AgentEnd) -> Result<Wo
 /// The outcome of the call, and all words on the end of its agent.
 fn words(agent: &AgentCall, end: &AgentEnd) -> Rendered {
     let AgentCall { name, .. } = agent;
+    let left = kept_worktree(end.worktree.as_ref());
     let said = match end.answer.trim() {
-        "" => String::new(),
-        answer => format!("\nits last words were:\n{answer}"),
+        "" => left.clone(),
+        answer => format!("\nits last words were:\n{answer}{left}"),
     };
     let why = end.reason.as_deref().unwrap_or("no reason is known");
     match end.outcome {
-        TurnOutcome::Completed if said.is_empty() => {
-            Rendered::completed(format!("[the agent {name} ended without a word]"))
+        TurnOutcome::Completed if end.answer.trim().is_empty() => {
+            Rendered::completed(format!("[the agent {name} ended without a word]{left}"))
         }
-        TurnOutcome::Completed => Rendered::completed(end.answer.clone()),
+        TurnOutcome::Completed => Rendered::completed(format!("{}{left}", end.answer)),
         TurnOutcome::Failed => Rendered::failed(format!("the agent {name} failed: {why}{said}")),
         TurnOutcome::Cancelled | TurnOutcome::Interrupted => Rendered::failed(format!(
             "the agent {name} was stopped by a person; do not begin it again unless you are asked to{said}"

@@ -85,6 +85,9 @@ impl<'a> Asking<'a> {
 impl<'a> Turn<'a> {
     /// Asks for the answer of this step and records it. Without one the turn ends.
     pub(super) async fn ask_model(&mut self, step: u32) -> Result<(), TurnError> {
+        if let Some(reason) = self.make_worktree(step).await? {
+            return self.fail(reason, Vec::new()).await;
+        }
         self.prepare().await?;
         let stopped = match step {
             1 => match self.before_first_step().await? {
@@ -463,6 +466,8 @@ impl<'a> Turn<'a> {
                 outcome: TurnOutcome::Completed,
                 ..
             } if self.has_hooks(HookEvent::AgentStop) => {}
+            // Its worktree is settled first.
+            Next::End { .. } if self.has_worktree() => {}
             Next::End { outcome, reason } => events.push(self.ended(outcome, reason)),
             _ => {}
         }
@@ -498,6 +503,7 @@ impl<'a> Turn<'a> {
             None => reason,
         };
         self.before_failure(&reason).await?;
+        self.settle_worktree().await?;
         let ended = self.ended(TurnOutcome::Failed, Some(reason));
         self.ports
             .log

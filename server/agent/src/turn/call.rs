@@ -25,6 +25,7 @@ use super::{
     Turn, TurnError,
     again::is_run_anew,
     agent::{self, Worked},
+    chat::{self, Begun, ChatScene},
     conclusion::Conclusion,
     context_edit, guarded, history, limit,
     listen::Listener,
@@ -39,9 +40,9 @@ use crate::{
     gates::{of_answer, planned_call},
     session::LogError,
     tools::{
-        ACTIVE_STEPS, AgentAsk, Ask, BadArguments, ContextAsk, HistoryAsk, NEVER_RAN, Prepared,
-        RecallAsk, Rendered, ServerAsk, SkillAsk, TaskAsk, TodoAsk, Tool, WebAsk, found_tools,
-        skill_rendered, todo_rendered,
+        ACTIVE_STEPS, AgentAsk, Ask, BadArguments, ChatAsk, ContextAsk, HistoryAsk, NEVER_RAN,
+        Prepared, RecallAsk, Rendered, ServerAsk, SkillAsk, TaskAsk, TodoAsk, Tool, WebAsk,
+        found_tools, skill_rendered, todo_rendered,
     },
     transcript::{Step, Transcript},
     wait::WaitingCall,
@@ -65,6 +66,8 @@ pub(super) struct Call<'a> {
     changed: Option<String>,
     /// The facts for an agent, where it begins one.
     agent: Option<agent::Scene>,
+    /// The facts for another conversation, where it begins one.
+    chat: Option<ChatScene>,
 }
 
 /// The point to which a call was brought.
@@ -143,6 +146,18 @@ impl<'a> Call<'a> {
             }) => Some(agent::Scene::of(turn, step, ordinal, ask)?),
             _ => None,
         };
+        let mut plan = plan;
+        if let (Some(scene), Ok(plan)) = (&agent, &mut plan)
+            && let Ask::Agent(AgentAsk::Begin(ask)) = &mut plan.ask
+        {
+            ask.worktree |= scene.wants_worktree(ask.role.as_deref());
+        }
+        let chat = match &plan {
+            Ok(Plan {
+                ask: Ask::Chat(_), ..
+            }) => Some(ChatScene::of(turn, step, ordinal)?),
+            _ => None,
+        };
         let server = match &plan {
             Ok(Plan {
                 ask: Ask::Server(ask),
@@ -172,6 +187,7 @@ impl<'a> Call<'a> {
                 waited: turn.waited.iter().find(is_it).cloned(),
                 // The gate says under which; until then it runs under none.
                 consent: Consent::Agent(Mode::Plan),
+                approved: false,
             },
             plan,
             placed: call.placed.as_ref().map(|placed| placed.at),
@@ -185,6 +201,7 @@ impl<'a> Call<'a> {
             },
             changed: None,
             agent,
+            chat,
         })
     }
 
@@ -221,7 +238,9 @@ impl<'a> Call<'a> {
 
     /// True if an earlier run of the turn placed it, so that it may have happened.
     pub(super) fn was_placed(&self) -> bool {
-        self.placed.is_some() || self.requested.is_some()
+        let has_agent = self.agent.as_ref().is_some_and(agent::Scene::has_begun);
+        let has_chat = self.chat.as_ref().is_some_and(ChatScene::has_begun);
+        self.placed.is_some() || self.requested.is_some() || has_agent || has_chat
     }
 
     pub(super) fn place(&self) -> CallPlace {
@@ -272,6 +291,7 @@ impl<'a> Call<'a> {
     /// The call as it is, let through by a person.
     #[must_use]
     pub(super) fn approved(mut self, mode: Mode) -> Self {
+        self.site.approved = true;
         self.site.consent = match self.digest() {
             Some(plan) => Consent::Approved { mode, plan },
             None => Consent::Agent(mode),
@@ -344,6 +364,7 @@ impl<'a> Call<'a> {
                 Ask::Context(ask) => self.edit_context(ask).await,
                 Ask::Web(ask) => Ok(self.ask_web(ask).await?.into()),
                 Ask::Agent(ask) => self.have_agent(ask).await,
+                Ask::Chat(ask) => self.begin_chat(ask).await,
                 Ask::FindTools(query) => Ok(self.find_tools(query).into()),
                 Ask::Server(ask) => Ok(self.ask_server(ask).await?.into()),
                 // The gate has its answer.
@@ -447,6 +468,15 @@ impl<'a> Call<'a> {
             ..Beside::default()
         };
         Ok(self.done_with(rendered, times, beside).into())
+    }
+
+    async fn begin_chat(&self, ask: &ChatAsk) -> Result<Ran, TurnError> {
+        // The scene was made for this ask.
+        let scene = self.chat.as_ref().ok_or(TurnError::NotInLog)?;
+        match chat::run(&self.site, scene, ask).await? {
+            Begun::Now(started) => Ok(Ran::Recorded(started)),
+            Begun::Ended(rendered) => Ok(self.done(rendered, Times::default()).into()),
+        }
     }
 
     async fn ask_web(&self, ask: &WebAsk) -> Result<Done, TurnError> {

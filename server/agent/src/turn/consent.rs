@@ -8,7 +8,7 @@ use server_records::{RuleBy, StandingRules};
 use shared_consent::{Decision, Ruled, Terms, Verdict, judge};
 use shared_types::{
     ApprovalId, CallWait, Event, Isolation, Mode, WaitsFor,
-    event::{Answer, Choice, HookDecision, Question, Unanswered},
+    event::{Answer, Choice, HookDecision, Question, Unanswered, Worktree},
 };
 
 use super::{
@@ -153,7 +153,7 @@ impl<'a> Turn<'a> {
         let place = turn.survey.clone().filter(|_| turn.is_surveyed);
         let mode = mode_now(turn, rules);
         let isolation = turn.isolation();
-        let mut verdict = verdict(turn, deed, &isolation, rules);
+        let mut verdict = verdict(turn, deed, &isolation, rules, self.worktree().as_ref());
         let only_people = turn.only_people_allow();
         match verdict.decision {
             Decision::Allow if hooked.asks() => {
@@ -236,7 +236,7 @@ impl<'a> Turn<'a> {
         let isolation = turn.isolation();
         let verdict = deed
             .as_ref()
-            .map(|deed| verdict(turn, deed, &isolation, rules));
+            .map(|deed| verdict(turn, deed, &isolation, rules, self.worktree().as_ref()));
         if let Some(verdict) = verdict.filter(|verdict| verdict.decision == Decision::Deny) {
             let words = gates::denied_by_rule(&verdict);
             return Ok(Gated::Ended(Box::new(call.refused(&words))));
@@ -367,23 +367,28 @@ fn mode_now(turn: &TurnLog, rules: &StandingRules) -> Mode {
     rules.ceiling.map_or(mode, |ceiling| mode.min(ceiling))
 }
 
-/// The verdict on a deed in this turn.
+/// The verdict on a deed in this turn. A rule about a file of the repository also counts for the copy in the agent's worktree.
 fn verdict<'r>(
     turn: &TurnLog,
     deed: &'r OwnedDeed,
     isolation: &'r Isolation,
     rules: &'r StandingRules,
+    worktree: Option<&Worktree>,
 ) -> Verdict<'r, RuleBy> {
-    judge(
-        &deed.as_deed(),
-        &Terms {
-            mode: turn.mode(),
-            ceiling: turn.ceiling().into_iter().chain(rules.ceiling).min(),
-            isolation,
-            folder: deed.folder(),
-            rules: &rules.rules,
-        },
-    )
+    let terms = Terms {
+        mode: turn.mode(),
+        ceiling: turn.ceiling().into_iter().chain(rules.ceiling).min(),
+        isolation,
+        folder: deed.folder(),
+        rules: &rules.rules,
+    };
+    let verdict = judge(&deed.as_deed(), &terms);
+    let original = worktree.and_then(|worktree| deed.in_repository(worktree));
+    let of_original = original.map(|deed| judge(&deed.as_deed(), &terms));
+    match of_original {
+        Some(other) if other.by.is_some() && other.decision > verdict.decision => other,
+        _ => verdict,
+    }
 }
 
 /// The words to the model on a call that a hook does not let through.

@@ -35,6 +35,8 @@ pub(super) struct Site<'a> {
     pub(super) result_bytes: usize,
     /// The consent under which it runs.
     pub(super) consent: Consent,
+    /// True if a person approved it.
+    pub(super) approved: bool,
     /// The wait of the call when an earlier worker let go of the turn.
     pub(super) waited: Option<CallWait>,
 }

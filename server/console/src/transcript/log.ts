@@ -53,6 +53,9 @@ export const KINDS: Readonly<Record<SessionEvent["type"], number>> = {
   "agent.started": 1,
   "agent.asks": 1,
   "agent.ended": 1,
+  "worktree.changed": 1,
+  "chat.started": 1,
+  "chat.origin": 1,
 };
 
 /** The most calls that are known as not ended. */
@@ -148,6 +151,15 @@ export function logged(state: State, event: SessionEvent): void {
       return agentStarted(state, event);
     case "agent.ended":
       return agentEnded(state, event);
+    case "worktree.changed": {
+      const { path, branch } = event.worktree;
+      // One that goes again is no news.
+      return event.state === "removed" ? undefined : add(state, event, { type: "worktree", state: event.state, path: line(path), branch: line(branch) });
+    }
+    case "chat.started":
+      return add(state, event, { type: "chat_started", title: line(event.title), session: event.session });
+    case "chat.origin":
+      return add(state, event, { type: "chat_origin", parent: event.parent.session });
   }
 }
 

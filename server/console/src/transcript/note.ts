@@ -29,6 +29,12 @@ export type Note =
   | { readonly type: "agent_briefed"; readonly name: string; readonly task: string; readonly parent: SessionId }
   /** An agent below the session asks people. */
   | { readonly type: "agent_asks"; readonly name: string; readonly session: SessionId }
+  /** A call has begun another conversation of the user. */
+  | { readonly type: "chat_started"; readonly title: string; readonly session: SessionId }
+  /** A call of another session has begun this one. */
+  | { readonly type: "chat_origin"; readonly parent: SessionId }
+  /** The agent has a git worktree of its own, or has left its changes there. */
+  | { readonly type: "worktree"; readonly state: "made" | "kept"; readonly path: string; readonly branch: string }
   /** A person asked to stop the turn. */
   | { readonly type: "cancel"; readonly by: UserId; readonly why: StopReason | null }
   | TurnEnd

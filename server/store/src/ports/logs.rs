@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use server_records::{
-    Appended, CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, NewAgent, SessionError, SessionKey,
-    StandingExtensions, StandingRules, StoredEvent, TrustedFile, WholeSkill,
+    Appended, CallEnd, ChatHit, ChatQuery, LogRows, ModelCall, NewAgent, NewChat, SessionError,
+    SessionKey, StandingExtensions, StandingRules, StoredEvent, TrustedFile, WholeSkill,
 };
 use shared_types::{
     Digest, Epoch, Event, RunnerId, SessionEvent, SessionId, Timestamp, TurnId,
@@ -130,6 +130,17 @@ impl LogRows for SessionLogRows {
             .store
             .stop_agent(self.of.tenant, agent, turn, now)
             .await?)
+    }
+
+    async fn start_chat(
+        &self,
+        epoch: Epoch,
+        new: &NewChat,
+        now: Timestamp,
+    ) -> Result<SessionEvent, SessionError> {
+        let SessionKey { tenant, session } = self.of;
+        let started = self.store.start_chat(tenant, session, epoch, new, now);
+        Ok(started.await?)
     }
 
     async fn append_end(

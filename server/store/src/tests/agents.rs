@@ -1,12 +1,12 @@
 //! Agents: sessions that work for a call of another session.
 
-use server_records::{ClaimedTurn, IfRunning, NewAgent, WaitsOver};
+use server_records::{ClaimedTurn, IfRunning, NewAgent, NewChat, WaitsOver};
 use shared_types::{
-    CallWait, Event, Mode, SessionId, TurnId, WaitsFor,
+    CallWait, Event, Mode, ReplicaId, SessionId, TurnId, WaitsFor,
     event::{Finish, Part, Parts, Question, Role, Terms, TurnOutcome, Usage},
 };
 
-use super::fixture::{Fixture, REPLICA, Tenant, at, turn_ended, usual};
+use super::fixture::{Fixture, REPLICA, Tenant, at, this_replica, turn_ended, usual};
 use crate::{By, SessionFilter, StoreError};
 
 on_every_backend!(
@@ -17,6 +17,8 @@ on_every_backend!(
     an_agent_gets_a_further_turn_from_its_own_caller_alone,
     a_worker_that_was_replaced_begins_no_agent,
     an_agents_turn_is_left_to_a_worker_that_counts_it,
+    a_tenant_has_so_many_agents_at_work_on_all_live_replicas_together,
+    a_conversation_begins_once_for_a_call_beside_the_others_of_the_user,
     agents_are_listed_with_their_caller_and_not_among_the_sessions_of_people,
     a_session_is_deleted_with_all_agents_below_it,
     an_agent_of_a_deleted_session_ends_without_a_word_to_it,
@@ -51,6 +53,7 @@ fn new(turn: TurnId, ordinal: u32) -> NewAgent {
             denied_tools: Vec::new(),
             model: None,
             steps: None,
+            worktree: false,
             from: None,
         },
         depth: 1,
@@ -63,6 +66,7 @@ fn new(turn: TurnId, ordinal: u32) -> NewAgent {
         },
         tokens: 500,
         background: false,
+        worktree: None,
     }
 }
 
@@ -261,6 +265,98 @@ async fn an_agents_turn_is_left_to_a_worker_that_counts_it(fixture: Fixture) {
     assert_eq!(next.expect("it answers"), for_call);
     let taken = claim(IfRunning::TakeOver).await;
     assert!(taken.expect("it answers").is_some());
+}
+
+async fn a_tenant_has_so_many_agents_at_work_on_all_live_replicas_together(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let caller = caller(&ours).await;
+    let mut agents = Vec::new();
+    for ordinal in 0..3 {
+        agents.push(begin(&ours, &caller, ordinal).await);
+    }
+    let [here, there, gone] = [REPLICA, ReplicaId::from_u128(2), ReplicaId::from_u128(404)];
+    let row = this_replica(there, "elsewhere");
+    db.renew_replica(&row, None, at(5))
+        .await
+        .expect("it answers");
+    let claim = async |agent, replica| {
+        let within = IfRunning::TakeOverWithin(1);
+        let claimed = db.claim_turn(ours.id, agent, replica, within, usual(), at(6));
+        claimed
+            .await
+            .map(|claimed| claimed.map(|claimed| claimed.epoch))
+    };
+    // The server that has the first one is gone: it does not count.
+    let lost = db.claim_turn(
+        ours.id,
+        agents[0].0,
+        gone,
+        IfRunning::TakeOver,
+        usual(),
+        at(6),
+    );
+    assert!(lost.await.expect("it answers").is_some());
+    let epoch = claim(agents[1].0, there)
+        .await
+        .expect("there is a place")
+        .expect("a turn");
+    for replica in [here, there] {
+        let full = claim(agents[2].0, replica).await;
+        assert!(matches!(full, Err(StoreError::Full(_))), "{full:?}");
+    }
+    let ended = turn_ended(agents[1].1, TurnOutcome::Completed);
+    let stored = db
+        .append(ours.id, agents[1].0, epoch, &[ended], at(7))
+        .await;
+    stored.expect("it runs");
+    assert!(
+        claim(agents[2].0, here)
+            .await
+            .expect("there is a place")
+            .is_some()
+    );
+}
+
+async fn a_conversation_begins_once_for_a_call_beside_the_others_of_the_user(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let caller = caller(&ours).await;
+    let mut new = NewChat {
+        turn: caller.claimed.turn.id,
+        step: 1,
+        ordinal: 0,
+        title: "the other task".to_owned(),
+        message: "Do it.".to_owned(),
+        model: None,
+        terms: Terms {
+            ceiling: Some(Mode::Ask),
+            ..Terms::default()
+        },
+        sessions_at_most: 2,
+    };
+    let epoch = caller.claimed.epoch;
+    let start = async |new: &NewChat| {
+        let started = db.start_chat(ours.id, caller.session, epoch, new, at(5));
+        started.await.map(|event| event.known().cloned())
+    };
+    let started = start(&new).await.expect("there is room");
+    let chat = SessionId::of_chat(new.turn, 1, 0);
+    assert!(matches!(started, Some(Event::ChatStarted { session, .. }) if session == chat));
+    assert!(start(&new).await.is_err(), "the call has begun one");
+    new.ordinal = 1;
+    assert!(matches!(start(&new).await, Err(StoreError::Full(_))));
+    let kinds: Vec<_> = log(&ours, chat).await.iter().map(Event::kind).collect();
+    assert_eq!(kinds, ["session.created", "chat.origin", "input.accepted"]);
+    let claimed = ours.claim(chat).await;
+    let ceiling = claimed.turn.settings.and_then(|settings| settings.ceiling);
+    assert!(!claimed.turn.for_call);
+    assert_eq!(
+        ceiling, None,
+        "the terms of the message count, and no setting"
+    );
+    let rows = db
+        .list_sessions(ours.id, ours.owner, SessionFilter::default(), 10)
+        .await;
+    assert_eq!(rows.expect("it answers").len(), 2);
 }
 
 async fn agents_are_listed_with_their_caller_and_not_among_the_sessions_of_people(

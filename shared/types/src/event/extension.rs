@@ -177,6 +177,9 @@ pub struct Role {
     /// The most model calls of one of its turns; absent for that of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u32>,
+    /// True if its agents work in a git worktree of their own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub worktree: bool,
     /// Where it comes from; absent for one that Gantry brings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Provenance>,

@@ -3,8 +3,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use async_trait::async_trait;
 use bytes::Bytes;
 use server_records::{
-    Appended, CallEnd, ChatHit, ChatQuery, ModelCall, NewAgent, PortError, StandingExtensions,
-    StandingRules, TrustedFile, WholeSkill,
+    Appended, CallEnd, ChatHit, ChatQuery, ModelCall, NewAgent, NewChat, PortError,
+    StandingExtensions, StandingRules, TrustedFile, WholeSkill,
 };
 use shared_types::{
     Digest, Epoch, Event, RunnerId, SessionId, TenantId, TurnId, UserId,
@@ -151,6 +151,15 @@ impl LogRows for Database {
 
     async fn keep_image(&self, _: &str, _: Bytes, _: Timestamp) -> Result<Digest, SessionError> {
         Err(SessionError::NotFound)
+    }
+
+    async fn start_chat(
+        &self,
+        _: Epoch,
+        _: &NewChat,
+        _: Timestamp,
+    ) -> Result<SessionEvent, SessionError> {
+        unreachable!("not asked")
     }
 
     async fn start_agent(

@@ -130,6 +130,26 @@ function Plain({ note }: { note: Exclude<Note, NoteOf<"turn_ended" | "compacted"
           </Link>
         </Line>
       );
+    case "chat_started":
+      return (
+        <Line>
+          {t("chatStarted")}{" "}
+          <Link to="/chat/$session" params={{ session: note.session }} search={(before) => ({ ...before, new: undefined })} className="text-accent">
+            {note.title}
+          </Link>
+        </Line>
+      );
+    case "chat_origin":
+      return (
+        <Line>
+          {t("chatOrigin")}{" "}
+          <Link to="/chat/$session" params={{ session: note.parent }} search={(before) => ({ ...before, new: undefined })} className="text-accent">
+            {t("agentParent")}
+          </Link>
+        </Line>
+      );
+    case "worktree":
+      return <Line>{t(note.state === "made" ? "worktreeMade" : "worktreeKept", { path: note.path, branch: note.branch })}</Line>;
     case "settled":
       return <Line>{note.task !== null ? t("settledTask", { number: note.task, how: told(note.summary) }) : t("settledLate", { how: told(note.summary) })}</Line>;
     case "answered":
