@@ -27,7 +27,7 @@ const MAX_TEXT_BYTES: usize = 64 * 1024;
 const MAX_PACKED_BYTES: usize = 2 * 1024 * 1024;
 
 /// Longest name, and longest source, in bytes.
-const MAX_NAME: usize = 64;
+const MAX_NAME: usize = 256;
 const MAX_SOURCE: usize = 2048;
 
 /// An extension to be registered.
@@ -336,7 +336,7 @@ fn check(new: &NewRegistered) -> Result<(), String> {
         |text: &str, at_most: usize| text.len() <= at_most && !text.contains(char::is_control);
     if name.is_empty() || !is_plain(name, MAX_NAME) || !is_plain(source, MAX_SOURCE) {
         return Err(
-            "a name has 1 to 64 bytes, a source at most 2,048, and none has control characters"
+            "a name has 1 to 256 bytes, a source at most 2,048, and none has control characters"
                 .to_owned(),
         );
     }

@@ -1,13 +1,14 @@
 //! Skills: `SKILL.md` of Agent Skills (<https://agentskills.io/specification>), and Claude Code's commands, which are
 //! skills of one file.
 
-use crate::{Front, Invalid, cleaned, is_slug};
+use crate::{Front, Invalid, cleaned};
 
 /// Longest text of a `SKILL.md`, in bytes.
 pub const MAX_SKILL_BYTES: usize = 256 * 1024;
 
-/// Longest name, in bytes.
+/// Longest name, in letters and in bytes.
 const MAX_NAME: usize = 64;
+const MAX_NAME_BYTES: usize = 256;
 
 /// Longest description, in bytes.
 const MAX_DESCRIPTION: usize = 1024;
@@ -38,7 +39,7 @@ pub fn read_skill(text: &str, folder: &str) -> Result<SkillFile, Invalid> {
     }
     let front = Front::read(text)?;
     let name = front.text("name").unwrap_or_else(|| folder.to_owned());
-    if !is_slug(&name, MAX_NAME) {
+    if !is_name(&name) {
         return Err(Invalid::new(
             "its name may have small letters, digits and single hyphens, at most 64",
         ));
@@ -68,6 +69,14 @@ pub fn read_skill(text: &str, folder: &str) -> Result<SkillFile, Invalid> {
         only_people: front.flag("disable-model-invocation"),
         body: front.body.to_owned(),
     })
+}
+
+/// True for letters that are not large ones, digits and single hyphens between them. The reference of Agent Skills takes
+/// the letters of every script.
+fn is_name(name: &str) -> bool {
+    let is_letter = |letter: char| letter.is_alphanumeric() && letter.to_lowercase().eq([letter]);
+    let is_part = |part: &str| !part.is_empty() && part.chars().all(is_letter);
+    name.len() <= MAX_NAME_BYTES && name.chars().count() <= MAX_NAME && name.split('-').all(is_part)
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ impl Tool for SkillTool {
                 "name",
                 Kind::Text {
                     empty: false,
-                    at_most: 64,
+                    at_most: 256,
                     instead: "use its name in the list",
                 },
                 "The name of the skill.",

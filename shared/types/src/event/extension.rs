@@ -144,7 +144,7 @@ pub struct Provenance {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Skill {
-    /// Its name: small letters, digits and single hyphens, at most 64 bytes.
+    /// Its name: small letters, digits and single hyphens, at most 64 letters.
     pub name: String,
     /// The task that it is for, at most 1,024 bytes.
     pub description: String,
