@@ -9,6 +9,7 @@ mod scenarios {
     mod background;
     mod backups;
     mod bad_input;
+    mod brought;
     mod browser_sign_in;
     mod browsers;
     mod canary;
