@@ -21,7 +21,7 @@ use std::{
 };
 
 use server_agent::{ServerPlace, SessionServers, ToolServers};
-use server_mcp::{Client, Era, McpError, NobodyThere, Options, Remote, Way};
+use server_mcp::{Client, Era, McpError, NobodyThere, Options, Remote, START_USUALLY, Way};
 use server_records::SessionKey;
 use server_store::StoreError;
 use shared_types::{
@@ -335,6 +335,7 @@ impl ToolServerPool {
         let options = Options {
             era,
             person: Arc::new(NobodyThere),
+            start_within: START_USUALLY,
         };
         let tenant = session.tenant;
         let owner = self

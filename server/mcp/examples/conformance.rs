@@ -143,7 +143,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let remote = Remote::new(web, &url, &BTreeMap::new())?.with_access(Arc::new(access));
     let person = Arc::new(Accepts);
-    let client = Client::connect(Way::Http(remote), Options { era, person }).await?;
+    let start_within = Duration::from_secs(20);
+    let options = Options {
+        era,
+        person,
+        start_within,
+    };
+    let client = Client::connect(Way::Http(remote), options).await?;
     let tools = client.tools().await?;
     for refused in &tools.refused {
         eprintln!("{refused}");

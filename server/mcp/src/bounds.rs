@@ -26,10 +26,17 @@ pub const MAX_SCHEMA_LEVELS: usize = 10;
 /// Deepest JSON within a schema, whatever its words mean.
 pub(crate) const MAX_JSON_LEVELS: usize = 40;
 
-/// The time in which a server has to be ready.
-pub const START_WITHIN: Duration = Duration::from_secs(10);
+/// The time in which a server has to be ready, unless its declaration says another. A program may be fetched first.
+pub const START_USUALLY: Duration = Duration::from_secs(60);
 
-/// The time in which a server answers the question for its era; one that does not is of the earlier era.
+/// The most time in which a server has to be ready.
+pub const START_AT_MOST: Duration = Duration::from_secs(10 * 60);
+
+/// The time for a page of a list.
+pub(crate) const PAGE_WITHIN: Duration = Duration::from_secs(10);
+
+/// The time in which a server answers the question for its era. One that does not is asked in the way of the earlier era
+/// as well.
 pub(crate) const PROBE_WITHIN: Duration = Duration::from_secs(3);
 
 /// The time of a call if nothing else is said.

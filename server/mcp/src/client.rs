@@ -11,16 +11,23 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use shared_types::clean::{clean_line, peer_words};
-use tokio::{task::JoinHandle, time::timeout};
+use tokio::{
+    pin, select,
+    sync::watch,
+    task::JoinHandle,
+    time::{Instant, sleep, timeout},
+};
 
 use crate::{
     Content, Era, McpError, Person, Pipe, Prompt, Remote, Resource, Tools,
     bounds::{
         CALL_AT_MOST, MAX_PAGES, MAX_QUESTIONS, MAX_ROUNDS, MAX_TOKEN_BYTES, MAX_TOOLS,
-        PROBE_WITHIN, START_WITHIN,
+        PAGE_WITHIN, PROBE_WITHIN, START_AT_MOST,
     },
-    elicit,
-    era::{self, HEADER_MISMATCH, LEGACY, MODERN, UNSUPPORTED_VERSION, legacy_version},
+    elicit::{self, Asked as AskedPerson},
+    era::{
+        self, HEADER_MISMATCH, LEGACY, MODERN, UNSUPPORTED_VERSION, WANTS_ADDRESS, legacy_version,
+    },
     headers::{self, ParamHeader},
     http::{Asked, HttpLink},
     message::{self, RpcError},
@@ -41,13 +48,15 @@ pub struct Options {
     pub era: Option<Era>,
     /// The people who answer the server's questions.
     pub person: Arc<dyn Person>,
+    /// The time in which the server has to be ready; at most [`START_AT_MOST`].
+    pub start_within: Duration,
 }
 
 /// A connection with a tool server. Dropping it ends what waits; a program is left to its owner.
 pub struct Client {
     link: Link,
     era: Era,
-    person: Arc<dyn Person>,
+    person: Arc<AskedPerson>,
     next: AtomicU64,
     changed: Arc<AtomicBool>,
     capabilities: Mutex<Value>,
@@ -58,41 +67,50 @@ pub struct Client {
     listening: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// The answer to the question for a server's era.
+enum Discovered {
+    /// A server of the modern era, with its name.
+    Modern(String),
+    /// A server of the earlier era, with which the handshake was made; with its name.
+    Legacy(String),
+    /// A server of the earlier era that waits for the handshake.
+    Earlier,
+}
+
 enum Link {
     Pipe(PipeLink),
     Http(Arc<HttpLink>),
 }
 
 impl Client {
-    /// Connects, and learns of the server's era and abilities, within [`START_WITHIN`].
+    /// Connects, and learns of the server's era and abilities.
     ///
     /// # Errors
-    /// The server does not answer as a tool server would.
+    /// The server does not answer in time as a tool server would.
     pub async fn connect(way: Way, options: Options) -> Result<Self, McpError> {
+        let within = options.start_within.min(START_AT_MOST);
         let connecting = Self::connecting(way, options);
-        match timeout(START_WITHIN, connecting).await {
+        match timeout(within, connecting).await {
             Ok(connected) => connected,
-            Err(_) => Err(McpError::TimedOut(START_WITHIN)),
+            Err(_) => Err(McpError::TimedOut(within)),
         }
     }
 
     async fn connecting(way: Way, options: Options) -> Result<Self, McpError> {
         let changed = Arc::new(AtomicBool::new(false));
-        let Options { era, person } = options;
+        let Options { era, person, .. } = options;
+        let person = Arc::new(AskedPerson::new(person));
+        let asked: Arc<dyn Person> = Arc::clone(&person) as _;
         let link = match way {
-            Way::Pipe(pipe) => Link::Pipe(PipeLink::open(
-                pipe,
-                Arc::clone(&person),
-                Arc::clone(&changed),
-            )),
+            Way::Pipe(pipe) => Link::Pipe(PipeLink::open(pipe, asked, Arc::clone(&changed))),
             Way::Http(remote) => {
-                let link = HttpLink::open(remote, Arc::clone(&person), Arc::clone(&changed));
+                let link = HttpLink::open(remote, asked, Arc::clone(&changed));
                 Link::Http(Arc::new(link))
             }
         };
         let mut client = Self {
             link,
-            era: Era::Modern,
+            era: Era::Legacy,
             person,
             next: AtomicU64::new(1),
             changed,
@@ -101,36 +119,55 @@ impl Client {
             headers: Mutex::default(),
             listening: Mutex::default(),
         };
-        let is_modern = match era {
-            Some(Era::Legacy) => false,
-            era => client.discover(era.is_some()).await?,
+        let modern = match era {
+            Some(Era::Legacy) => None,
+            Some(Era::Modern) => Some(client.discover(true).await?),
+            None => client.probed().await?,
         };
-        match is_modern {
-            true => {
+        match modern {
+            Some(Discovered::Modern(server)) => {
+                client.era = Era::Modern;
+                client.server = server;
                 if let Link::Pipe(link) = &client.link {
                     link.take_no_requests();
                 }
             }
-            false => {
-                client.era = Era::Legacy;
-                client.server = client.initialize().await?;
-            }
+            Some(Discovered::Legacy(server)) => client.server = server,
+            None | Some(Discovered::Earlier) => client.server = client.initialize().await?,
         }
         Ok(client)
     }
 
-    /// Asks a server of the modern era for its abilities; returns false for a server that is of the earlier era.
-    async fn discover(&mut self, is_known: bool) -> Result<bool, McpError> {
+    /// Asks a server for its era. One that gives no answer may still be starting, and its era is open: it is asked in
+    /// the way of the earlier era too, and the first answer counts.
+    async fn probed(&self) -> Result<Option<Discovered>, McpError> {
+        let discovering = self.discover(false);
+        pin!(discovering);
+        if let Ok(discovered) = timeout(PROBE_WITHIN, &mut discovering).await {
+            return Ok(Some(discovered?));
+        }
+        let initializing = self.initialize();
+        pin!(initializing);
+        select! {
+            biased;
+            discovered = &mut discovering => match discovered? {
+                Discovered::Earlier => Ok(Some(Discovered::Legacy(initializing.await?))),
+                other => Ok(Some(other)),
+            },
+            server = &mut initializing => match server {
+                Ok(server) => Ok(Some(Discovered::Legacy(server))),
+                // A server of the modern era refuses the handshake, and answers the first question.
+                Err(McpError::Refused { .. } | McpError::Version(_)) => Ok(Some(discovering.await?)),
+                Err(error) => Err(error),
+            },
+        }
+    }
+
+    /// Asks a server of the modern era for its abilities.
+    async fn discover(&self, is_known: bool) -> Result<Discovered, McpError> {
         for retried in [false, true] {
-            let asking = self.exchange("server/discover", Map::new(), &[]);
-            let answered = match is_known {
-                true => asking.await,
-                false => match timeout(PROBE_WITHIN, asking).await {
-                    Ok(answered) => answered,
-                    Err(_) => return Ok(false),
-                },
-            };
-            match answered {
+            let asking = self.exchange_in(Era::Modern, "server/discover", Map::new(), &[]);
+            match asking.await {
                 Ok(Ok(result)) => {
                     let versions = result["supportedVersions"].as_array();
                     let speaks = |version: &str| {
@@ -138,11 +175,11 @@ impl Client {
                             .is_some_and(|versions| versions.iter().any(|known| known == version))
                     };
                     if !speaks(MODERN) && speaks(LEGACY) {
-                        return Ok(false);
+                        return Ok(Discovered::Earlier);
                     }
-                    self.server = name(&result["serverInfo"]);
                     *self.capabilities() = result["capabilities"].clone();
-                    return Ok(true);
+                    let info = &result["_meta"]["io.modelcontextprotocol/serverInfo"];
+                    return Ok(Discovered::Modern(name(info)));
                 }
                 Ok(Err(error)) if error.code == UNSUPPORTED_VERSION => {
                     let supported = error.data["supported"].as_array();
@@ -157,7 +194,7 @@ impl Client {
                             .iter()
                             .any(|known| legacy_version(known).is_some()) =>
                         {
-                            return Ok(false);
+                            return Ok(Discovered::Earlier);
                         }
                         () => return Err(McpError::Version(peer_words(&supported.join(", ")))),
                     }
@@ -165,10 +202,10 @@ impl Client {
                 Ok(Err(error)) if is_known || era::is_modern_error(error.code) => {
                     return Err(error.into());
                 }
-                Ok(Err(_)) => return Ok(false),
+                Ok(Err(_)) => return Ok(Discovered::Earlier),
                 // An address without a server of this era refuses such a request by its status.
                 Err(McpError::Status(400..500) | McpError::Form(_)) if !is_known => {
-                    return Ok(false);
+                    return Ok(Discovered::Earlier);
                 }
                 Err(error) => return Err(error),
             }
@@ -188,7 +225,8 @@ impl Client {
         let Value::Object(params) = params else {
             return Err(McpError::Form(String::new()));
         };
-        let result = self.exchange("initialize", params, &[]).await??;
+        let asking = self.exchange_in(Era::Legacy, "initialize", params, &[]);
+        let result = asking.await??;
         let version = result["protocolVersion"].as_str().unwrap_or_default();
         let version =
             legacy_version(version).ok_or_else(|| McpError::Version(peer_words(version)))?;
@@ -247,7 +285,7 @@ impl Client {
         }
     }
 
-    /// The tools, within [`START_WITHIN`].
+    /// The tools.
     ///
     /// # Errors
     /// The server does not list them.
@@ -300,6 +338,11 @@ impl Client {
             asked => asked?,
         };
         Ok(Content::of_call(&result))
+    }
+
+    /// True if the server says that it has resources.
+    pub fn has_resources(&self) -> bool {
+        self.capabilities().get("resources").is_some()
     }
 
     /// The resources that the server lists.
@@ -359,7 +402,7 @@ impl Client {
             if let Some(cursor) = cursor.take() {
                 params.insert("cursor".to_owned(), cursor.into());
             }
-            let mut result = self.once(method, params, START_WITHIN).await?;
+            let mut result = self.once(method, params, PAGE_WITHIN).await??;
             let Value::Array(page) = result[ability].take() else {
                 return Err(McpError::Form(format!("its list of {ability} is none")));
             };
@@ -386,7 +429,12 @@ impl Client {
     ) -> Result<Value, McpError> {
         let within = within.min(CALL_AT_MOST);
         for _ in 0..=MAX_ROUNDS {
-            let result = self.once(method, params.clone(), within).await?;
+            let result = match self.once(method, params.clone(), within).await? {
+                Err(error) if error.code == WANTS_ADDRESS && self.opened(&error.data).await? => {
+                    continue;
+                }
+                result => result?,
+            };
             match result.get("resultType").and_then(Value::as_str) {
                 None | Some("complete") => return Ok(result),
                 Some("input_required") if self.era == Era::Modern => {}
@@ -409,6 +457,23 @@ impl Client {
             }
         }
         Err(McpError::Rounds(MAX_ROUNDS))
+    }
+
+    /// Has a person open the addresses that a server wants to have opened before it does what it is asked; returns false
+    /// where the person does not.
+    async fn opened(&self, data: &Value) -> Result<bool, McpError> {
+        let wanted = data["elicitations"]
+            .as_array()
+            .map_or(&[][..], Vec::as_slice);
+        if wanted.is_empty() || wanted.len() > MAX_QUESTIONS || !self.person.is_there() {
+            return Ok(false);
+        }
+        for params in wanted {
+            if elicit::answer(&*self.person, params).await["action"] != "accept" {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     async fn inputs(&self, requests: &Map<String, Value>) -> Result<Value, McpError> {
@@ -434,13 +499,14 @@ impl Client {
         Ok(responses.into())
     }
 
-    /// The result of one request. A session that the server has forgotten is begun anew; the request had no effect.
+    /// The answer to one request. A session that the server has forgotten is begun anew; the request had no effect. The
+    /// time does not run while a person has a question of the server.
     async fn once(
         &self,
         method: &str,
         params: Map<String, Value>,
         within: Duration,
-    ) -> Result<Value, McpError> {
+    ) -> Result<Result<Value, RpcError>, McpError> {
         let asking = async {
             let headers = self.headers_of(method, &params);
             let asked = self.exchange(method, params.clone(), &headers).await;
@@ -448,19 +514,18 @@ impl Client {
                 (Err(McpError::Status(404)), Link::Http(link)) => link.has_session(),
                 _ => false,
             };
-            let outcome = match (&self.link, is_forgotten) {
+            match (&self.link, is_forgotten) {
                 (Link::Http(link), true) => {
                     link.forget();
                     self.initialize().await?;
-                    self.exchange(method, params, &headers).await?
+                    self.exchange(method, params, &headers).await
                 }
-                _ => asked?,
-            };
-            outcome.map_err(McpError::from)
+                _ => asked,
+            }
         };
-        match timeout(within, asking).await {
-            Ok(result) => result,
-            Err(_) => Err(McpError::TimedOut(within)),
+        select! {
+            answered = asking => answered,
+            () = over(within, self.person.open()) => Err(McpError::TimedOut(within)),
         }
     }
 
@@ -488,8 +553,18 @@ impl Client {
         params: Map<String, Value>,
         headers: &[(String, String)],
     ) -> Result<Result<Value, RpcError>, McpError> {
+        self.exchange_in(self.era, method, params, headers).await
+    }
+
+    async fn exchange_in(
+        &self,
+        era: Era,
+        method: &str,
+        params: Map<String, Value>,
+        headers: &[(String, String)],
+    ) -> Result<Result<Value, RpcError>, McpError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let params = era::params(self.era, self.person.is_there(), params);
+        let params = era::params(era, self.person.is_there(), params);
         match &self.link {
             Link::Pipe(link) => {
                 link.exchange(id, &message::request(id, method, &params))
@@ -497,7 +572,7 @@ impl Client {
             }
             Link::Http(link) => {
                 let asked = Asked {
-                    era: self.era,
+                    era,
                     id,
                     method,
                     params: &params,
@@ -536,6 +611,20 @@ impl Drop for Client {
         if let Some(task) = task {
             task.abort();
         }
+    }
+}
+
+/// Returns after so much time in which no question was open.
+async fn over(within: Duration, mut open: watch::Receiver<usize>) {
+    let mut left = within;
+    loop {
+        let began = Instant::now();
+        select! {
+            () = sleep(left) => return,
+            Ok(_) = open.wait_for(|open| *open > 0) => left = left.saturating_sub(began.elapsed()),
+        }
+        // Its sender lives as long as the connection.
+        let _ = open.wait_for(|open| *open == 0).await;
     }
 }
 

@@ -17,6 +17,9 @@ pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 /// The code of "the headers differ from the body".
 pub(crate) const HEADER_MISMATCH: i64 = -32020;
 
+/// The code of "a person has to open an address first".
+pub(crate) const WANTS_ADDRESS: i64 = -32042;
+
 /// The code of "this client does not say that it can do that".
 const MISSING_CAPABILITY: i64 = -32021;
 
@@ -60,7 +63,7 @@ pub(crate) fn client_info() -> Value {
 /// The abilities of the client: it has people answer questions, or it has none.
 pub(crate) fn capabilities(elicits: bool) -> Value {
     match elicits {
-        true => json!({ "elicitation": { "form": {} } }),
+        true => json!({ "elicitation": { "form": {}, "url": {} } }),
         false => json!({}),
     }
 }

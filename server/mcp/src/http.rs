@@ -457,3 +457,6 @@ fn kind(response: &Response) -> String {
     let kind = kind.and_then(|kind| kind.to_str().ok());
     kind.unwrap_or_default().to_ascii_lowercase()
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,11 +34,11 @@ mod tool;
 pub use self::{
     bounds::{
         CALL_AT_MOST, CALL_USUALLY, MAX_DESCRIPTION_BYTES, MAX_MESSAGE_BYTES, MAX_SCHEMA_BYTES,
-        MAX_SCHEMA_LEVELS, MAX_TOOLS, START_WITHIN,
+        MAX_SCHEMA_LEVELS, MAX_TOOLS, START_AT_MOST, START_USUALLY,
     },
     client::{Client, Options, Way},
     content::{Content, Image},
-    elicit::{ElicitAnswer, Elicitation, NobodyThere, Person},
+    elicit::{ElicitAnswer, Elicitation, Field, NobodyThere, Person, Wants},
     era::Era,
     error::McpError,
     http::Remote,

@@ -125,6 +125,24 @@ impl Resource {
 }
 
 impl Prompt {
+    /// Its name as one word: without spaces.
+    pub fn word(&self) -> String {
+        one_word(&self.name)
+    }
+
+    /// The words by which a person asks for it: `SERVER:PROMPT NEEDED [OTHER]`.
+    pub fn usage(&self, server: &str) -> String {
+        let mut usage = format!("{server}:{}", self.word());
+        for PromptArgument { name, required } in &self.arguments {
+            let name = one_word(name).to_uppercase();
+            usage.push_str(&match required {
+                true => format!(" {name}"),
+                false => format!(" [{name}]"),
+            });
+        }
+        usage
+    }
+
     pub(crate) fn read(written: &Value) -> Option<Self> {
         let name = written["name"].as_str()?;
         let arguments = written["arguments"].as_array();
@@ -143,6 +161,14 @@ impl Prompt {
             arguments: arguments.collect(),
         })
     }
+}
+
+fn one_word(name: &str) -> String {
+    let letter = |letter: char| match letter.is_whitespace() {
+        true => '_',
+        false => letter,
+    };
+    name.chars().map(letter).collect()
 }
 
 fn description(written: &Value) -> String {

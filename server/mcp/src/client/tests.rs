@@ -7,6 +7,8 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::{ElicitAnswer, Elicitation, NobodyThere, PipeReader, PipeWriter};
 
+const START_WITHIN: Duration = Duration::from_secs(10);
+
 /// A server that is a function from a message to what it writes.
 struct Scripted<F>(F, mpsc::Sender<Vec<u8>>);
 
@@ -52,6 +54,7 @@ fn options() -> Options {
     Options {
         era: None,
         person: Arc::new(NobodyThere),
+        start_within: START_WITHIN,
     }
 }
 
@@ -83,7 +86,7 @@ fn modern(mut rest: impl FnMut(Value) -> Vec<Vec<u8>> + Send + 'static) -> Way {
         Some("server/discover") => answer(
             &message,
             json!({ "resultType": "complete", "supportedVersions": [MODERN], "capabilities": { "tools": {} },
-                    "serverInfo": { "name": "new", "version": "1" } }),
+                    "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "new", "version": "1" } } }),
         ),
         _ => rest(message),
     })
@@ -255,7 +258,7 @@ async fn a_question_of_a_server_has_a_persons_answer_and_its_state_comes_back() 
             );
             return answer(&message, said("hello"));
         }
-        let schema = json!({ "type": "object", "properties": { "name": { "type": "string" }, "age": { "default": 7 } } });
+        let schema = json!({ "type": "object", "properties": { "name": { "type": "string" }, "age": { "type": "integer", "default": 7 } } });
         let question = json!({ "method": "elicitation/create", "params": { "message": "Who?", "requestedSchema": schema } });
         answer(
             &message,
@@ -263,9 +266,15 @@ async fn a_question_of_a_server_has_a_persons_answer_and_its_state_comes_back() 
         )
     });
     let person = Arc::new(Anna);
-    let client = Client::connect(way, Options { era: None, person })
-        .await
-        .expect("it connects");
+    let client = Client::connect(
+        way,
+        Options {
+            person,
+            ..options()
+        },
+    )
+    .await
+    .expect("it connects");
     let content = client.call("t", &Map::new(), START_WITHIN).await;
     assert_eq!(content.expect("it answers").text, "hello");
 }
@@ -287,4 +296,121 @@ async fn a_server_that_asks_for_ever_or_for_what_nobody_gives_is_refused() {
         )
     }));
     assert!(matches!(samples.await, Err(McpError::Form(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_starts_slowly_keeps_its_era() {
+    let mut later = Vec::new();
+    let slow = pipe(move |message| match message["method"].as_str() {
+        // It reads nothing while it starts.
+        Some("server/discover") => {
+            later = answer(
+                &message,
+                json!({ "supportedVersions": [MODERN], "capabilities": {}, "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "slow" } } }),
+            );
+            Vec::new()
+        }
+        Some("initialize") => [
+            std::mem::take(&mut later),
+            refuse(&message, UNSUPPORTED_VERSION),
+        ]
+        .concat(),
+        _ => Vec::new(),
+    });
+    let client = connected(slow).await;
+    assert_eq!((client.era(), client.server()), (Era::Modern, "slow"));
+}
+
+/// Opens addresses after an hour.
+struct Slowly;
+
+#[async_trait]
+impl Person for Slowly {
+    fn is_there(&self) -> bool {
+        true
+    }
+
+    async fn elicit(&self, question: Elicitation) -> ElicitAnswer {
+        tokio::time::sleep(Duration::from_secs(60 * 60)).await;
+        match question.wants {
+            crate::Wants::Opened(url) if url.host_str() == Some("example.org") => {
+                ElicitAnswer::Accept(Map::new())
+            }
+            _ => ElicitAnswer::Decline,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_wants_an_address_opened_is_sent_again_once_it_is_and_its_time_stands_still() {
+    let refusal = |message: &Value, url: &str| {
+        let wanted =
+            json!({ "mode": "url", "elicitationId": "e", "url": url, "message": "Sign in" });
+        let error =
+            json!({ "code": -32042, "message": "no", "data": { "elicitations": [wanted] } });
+        let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "error": error });
+        vec![format!("{answer}\n").into_bytes()]
+    };
+    let mut calls = 0;
+    let way = legacy(move |message| {
+        let first = message["params"]["name"] == "t";
+        calls += u32::from(!message["id"].is_null());
+        match (message["id"].is_null(), first, calls) {
+            (true, ..) => Vec::new(),
+            (_, true, 1) => refusal(&message, "https://example.org/a"),
+            (_, true, _) => answer(&message, said("signed")),
+            (_, false, _) => refusal(&message, "https://other.example/"),
+        }
+    });
+    let person = Arc::new(Slowly);
+    let client = Client::connect(
+        way,
+        Options {
+            person,
+            ..options()
+        },
+    )
+    .await;
+    let client = client.expect("it connects");
+    let within = Duration::from_secs(5);
+    let signed = client.call("t", &Map::new(), within).await;
+    assert_eq!(signed.map(|content| content.text), Ok("signed".to_owned()));
+    let declined = client.call("u", &Map::new(), within).await;
+    assert!(
+        matches!(declined, Err(McpError::Refused { code: -32042, .. })),
+        "{declined:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_call_stands_still_while_the_servers_own_question_is_open() {
+    let mut call = Value::Null;
+    let way = legacy(move |message| match message["method"].as_str() {
+        Some("tools/call") => {
+            call = message["id"].clone();
+            let params = json!({ "message": "?", "requestedSchema": { "properties": {} } });
+            let asks = json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params });
+            vec![format!("{asks}\n").into_bytes()]
+        }
+        None => answer(
+            &json!({ "id": call }),
+            said(&message["result"]["action"].to_string()),
+        ),
+        Some(_) => Vec::new(),
+    });
+    let person = Arc::new(Slowly);
+    let client = Client::connect(
+        way,
+        Options {
+            person,
+            ..options()
+        },
+    )
+    .await;
+    let client = client.expect("it connects");
+    let called = client.call("t", &Map::new(), Duration::from_secs(5)).await;
+    assert_eq!(
+        called.map(|content| content.text),
+        Ok("\"decline\"".to_owned())
+    );
 }
