@@ -33,7 +33,10 @@ mod wait;
 mod web;
 
 pub use agents::{Agent, AgentEnded, agents};
-pub use context::report::{ContextChange, ContextReport};
+pub use context::{
+    report::{ContextChange, ContextReport},
+    tokens::tokens as estimated_tokens,
+};
 pub use engine::{Carried, Claim, Engine, EngineLimits};
 pub use hooks::{EndAction, session_end_hooks};
 pub use log::LogCache;
@@ -43,9 +46,10 @@ pub use rewind::{
 };
 pub use server_llm::{Piece, Voice};
 pub use servers::{
-    ListedTools, NoToolServers, ServerCall, ServerContent, ServerFailure, ServerPlace, ToolServers,
+    AskedByServer, ListedTools, NoToolServers, NobodyAsked, ServerAnswer, ServerCall,
+    ServerContent, ServerFailure, ServerPlace, ServerQuestion, ToolServers,
 };
-pub use session::{Live, LiveSink, LogError, SessionLog, SessionPorts};
+pub use session::{Live, LiveSink, LogError, SessionLog, SessionPorts, Stirs};
 pub use tools::{AgentTools, BuiltIn, PersonTools, Tool, ToolSet, ToolSource, WebTools};
 pub use transcript::{Placed, Task, tasks};
 pub use turn::{Bench, SessionModels, SessionServers, TurnError, TurnSandboxes, TurnWork, Turns};

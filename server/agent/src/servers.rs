@@ -25,6 +25,7 @@ pub trait ToolServers: Send + Sync {
     fn has_changed(&self, server: &str) -> bool;
 
     /// The result of a call. It is sent at most once. Dropping the future tells the server that it is not waited for.
+    /// Until then the server may ask these people.
     ///
     /// # Errors
     /// There is no result; the failure tells if the call may have happened.
@@ -33,7 +34,46 @@ pub trait ToolServers: Send + Sync {
         server: &ToolServer,
         place: Option<&ServerPlace>,
         call: &ServerCall<'_>,
+        people: &dyn AskedByServer,
     ) -> Result<ServerContent, ServerFailure>;
+}
+
+/// The people of a session, for the questions of a server that carries out a call.
+#[async_trait]
+pub trait AskedByServer: Send + Sync {
+    /// The answer to a question, within a bound of the implementor's. Dropping the future withdraws the question.
+    async fn ask(&self, question: ServerQuestion) -> ServerAnswer;
+}
+
+/// A question of a server, in words that name the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerQuestion {
+    /// The question.
+    pub text: String,
+    /// Answers to choose from; other words are an answer as well.
+    pub choices: Vec<String>,
+}
+
+/// The answer to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerAnswer {
+    /// A person's words.
+    Said(String),
+    /// A person does not want to answer.
+    Declined,
+    /// No person answered.
+    Nobody,
+}
+
+/// No people: for calls about which none is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct NobodyAsked;
+
+#[async_trait]
+impl AskedByServer for NobodyAsked {
+    async fn ask(&self, _: ServerQuestion) -> ServerAnswer {
+        ServerAnswer::Nobody
+    }
 }
 
 /// The place of a session's calls, where a server that is a program runs.
@@ -106,6 +146,7 @@ impl ToolServers for NoToolServers {
         _: &ToolServer,
         _: Option<&ServerPlace>,
         _: &ServerCall<'_>,
+        _: &dyn AskedByServer,
     ) -> Result<ServerContent, ServerFailure> {
         Err(ServerFailure {
             words: "this server of Gantry has no tool servers".to_owned(),

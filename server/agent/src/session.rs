@@ -15,6 +15,7 @@ use shared_types::{
     TurnId,
     event::{Layer, TodoItem},
 };
+use tokio::sync::watch;
 
 use crate::{models::ModelSource, servers::ToolServers};
 
@@ -37,6 +38,31 @@ pub struct SessionPorts {
     pub session: SessionId,
     /// The span of the turn, where it is traced.
     pub trace: Option<TraceContext>,
+    /// Tells that others may have written to the log.
+    pub stirs: Stirs,
+}
+
+/// The hints that others may have written to a session's log while its turn works. A hint carries no data, and one may
+/// be lost: the log is the truth.
+#[derive(Debug, Clone)]
+pub struct Stirs(watch::Sender<()>);
+
+impl Default for Stirs {
+    fn default() -> Self {
+        Self(watch::Sender::new(()))
+    }
+}
+
+impl Stirs {
+    /// Passes on a hint.
+    pub fn stir(&self) {
+        self.0.send_replace(());
+    }
+
+    /// The hints from now on.
+    pub(crate) fn heard(&self) -> watch::Receiver<()> {
+        self.0.subscribe()
+    }
 }
 
 /// The log of one session, bound by its implementor to the session and to the turn's epoch.

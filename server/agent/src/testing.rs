@@ -35,7 +35,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     AgentTools, BuiltIn, Carried, Claim, Engine, EngineLimits, Live, LiveSink, LogError,
-    ModelSource, NoToolServers, PersonTools, SessionLog, SessionPorts, ToolServers, ToolSet,
+    ModelSource, NoToolServers, PersonTools, SessionLog, SessionPorts, Stirs, ToolServers, ToolSet,
     ToolSource, TurnError, Web, WebPage, WebResult, WebTools, prompt, transcript::Transcript,
 };
 
@@ -148,6 +148,7 @@ impl World {
             scope: OperationScope::of(TenantId::from_u128(1)),
             session: SessionId::from_u128(2),
             trace: None,
+            stirs: Stirs::default(),
         }
     }
 

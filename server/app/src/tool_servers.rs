@@ -7,6 +7,7 @@
 
 pub(crate) mod access;
 mod command;
+mod people;
 mod pipe;
 mod port;
 pub(crate) mod values;
@@ -21,11 +22,11 @@ use std::{
 };
 
 use server_agent::{ServerPlace, SessionServers, ToolServers};
-use server_mcp::{Client, Era, McpError, NobodyThere, Options, Remote, START_USUALLY, Way};
+use server_mcp::{Client, Era, McpError, Options, Remote, START_USUALLY, Way};
 use server_records::SessionKey;
 use server_store::StoreError;
 use shared_types::{
-    Digest, OperationId,
+    Digest, OperationId, TenantId,
     event::{ToolServer, ToolServerTransport},
 };
 use tokio::{sync::Mutex as AsyncMutex, time::Instant};
@@ -33,6 +34,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
     access::{GrantOf, Grants, PersonAccess},
+    people::PeopleOfCall,
     port::SessionToolServers,
 };
 use crate::operations::{Operations, StartProgram};
@@ -68,6 +70,7 @@ struct Slot {
     used: Mutex<Instant>,
     /// The client, for a question that must not wait.
     client: Mutex<Option<Arc<Client>>>,
+    people: PeopleOfCall,
 }
 
 #[derive(Default)]
@@ -92,6 +95,8 @@ struct Open {
 pub(super) struct InUse {
     slot: Arc<Slot>,
     pub(super) client: Arc<Client>,
+    /// The people of the call that is under way, for the server's questions.
+    people: PeopleOfCall,
 }
 
 impl Drop for InUse {
@@ -102,12 +107,13 @@ impl Drop for InUse {
 }
 
 impl Slot {
-    fn new() -> Self {
+    fn new(server: &str) -> Self {
         Self {
             state: AsyncMutex::default(),
             busy: AtomicUsize::new(0),
             used: Mutex::new(Instant::now()),
             client: Mutex::default(),
+            people: PeopleOfCall::of(server),
         }
     }
 
@@ -173,14 +179,19 @@ impl ToolServerPool {
         let opened = match &state.open {
             Some(open) if open.of == of && open.client.ended().is_none() => Ok(open.client.clone()),
             _ => {
-                self.open_anew(session, server, place, &mut state, of, lists)
+                let anew = (session, server, place);
+                self.open_anew(anew, &slot.people, &mut state, of, lists)
                     .await
             }
         };
         slot.show(opened.as_ref().ok().cloned());
         drop(state);
         match opened {
-            Ok(client) => Ok(InUse { slot, client }),
+            Ok(client) => Ok(InUse {
+                people: slot.people.clone(),
+                slot,
+                client,
+            }),
             Err(why) => {
                 slot.busy.fetch_sub(1, Ordering::SeqCst);
                 Err(why)
@@ -190,9 +201,8 @@ impl ToolServerPool {
 
     async fn open_anew(
         &self,
-        session: SessionKey,
-        server: &ToolServer,
-        place: Option<&ServerPlace>,
+        (session, server, place): (SessionKey, &ToolServer, Option<&ServerPlace>),
+        people: &PeopleOfCall,
         state: &mut State,
         of: Digest,
         lists: bool,
@@ -209,7 +219,7 @@ impl ToolServerPool {
         }
         let mut era = state.era;
         let connected = loop {
-            match self.connect(session, server, place, era).await {
+            match self.connect(session, server, place, era, people).await {
                 // An earlier server may end at the question for its era.
                 Err((Some(McpError::Closed(_)), _)) if era.is_none() => era = Some(Era::Legacy),
                 connected => break connected,
@@ -248,7 +258,7 @@ impl ToolServerPool {
                 "{CONNECTIONS_AT_MOST} tool servers are connected already; try again later"
             ));
         }
-        let slot = Arc::new(Slot::new());
+        let slot = Arc::new(Slot::new(name));
         slot.busy.fetch_add(1, Ordering::SeqCst);
         slots.insert((session, name.to_owned()), Arc::clone(&slot));
         Ok(slot)
@@ -330,12 +340,15 @@ impl ToolServerPool {
         server: &ToolServer,
         place: Option<&ServerPlace>,
         era: Option<Era>,
+        people: &PeopleOfCall,
     ) -> Result<(Client, Option<OperationId>), (Option<McpError>, String)> {
         let words = |why: &dyn std::fmt::Display| (None, why.to_string());
         let options = Options {
             era,
-            person: Arc::new(NobodyThere),
-            start_within: START_USUALLY,
+            person: Arc::new(people.clone()),
+            start_within: server
+                .startup_timeout_s
+                .map_or(START_USUALLY, |seconds| Duration::from_secs(seconds.into())),
         };
         let tenant = session.tenant;
         let owner = self
@@ -394,22 +407,55 @@ impl ToolServerPool {
                     })
                     .await
                     .map_err(|error| words(&error))?;
-                let id = program.id;
-                (
-                    Way::Pipe(pipe::of(program, operations.clone(), start.first_line())),
-                    Some(id),
-                )
+                let started = Started::new(operations.clone(), session.tenant, program.id);
+                let (pipe, said) = pipe::of(program, operations.clone(), start.first_line());
+                (Way::Pipe(pipe), Some((started, said)))
             }
         };
+        // A start that fails, or is not waited for any more, stops the program.
         match Client::connect(way, options).await {
-            Ok(client) => Ok((client, program)),
-            Err(error) => {
-                if let (Some(program), Some(operations)) = (program, self.0.operations.get()) {
-                    operations.stop_program(session.tenant, program).await;
-                }
-                Err(failed(error))
+            Ok(client) => Ok((client, program.and_then(|(program, _)| program.keep()))),
+            Err(error @ McpError::TimedOut(_)) => {
+                let said = program.map(|(_, said)| said.shown()).unwrap_or_default();
+                let words = match said.is_empty() {
+                    true => error.to_string(),
+                    false => format!("{error}; it wrote: {said}"),
+                };
+                Err((Some(error), words))
             }
+            Err(error) => Err(failed(error)),
         }
+    }
+}
+
+/// A program that is stopped when this is dropped, unless it is kept.
+struct Started {
+    operations: Operations,
+    tenant: TenantId,
+    program: Option<OperationId>,
+}
+
+impl Started {
+    fn new(operations: Operations, tenant: TenantId, program: OperationId) -> Self {
+        Self {
+            operations,
+            tenant,
+            program: Some(program),
+        }
+    }
+
+    fn keep(mut self) -> Option<OperationId> {
+        self.program.take()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let Some(program) = self.program.take() else {
+            return;
+        };
+        let (operations, tenant) = (self.operations.clone(), self.tenant);
+        tokio::spawn(async move { operations.stop_program(tenant, program).await });
     }
 }
 

@@ -27,6 +27,9 @@ const MAX_PARTS: usize = 64;
 /// Most bytes of all of them.
 const MAX_BYTES: usize = 16 * 1024;
 
+/// The longest time in which a server has to be ready, in seconds.
+const MAX_STARTUP_S: u16 = 600;
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct File {
@@ -47,6 +50,9 @@ struct Words {
     #[serde(default)]
     headers: BTreeMap<String, String>,
     oauth: Option<OauthWords>,
+    /// In seconds.
+    #[serde(rename = "startup_timeout", alias = "startupTimeout")]
+    startup_timeout: Option<u16>,
 }
 
 #[derive(Deserialize)]
@@ -209,9 +215,10 @@ pub fn read_servers(
     let (mut servers, mut unread) = (Vec::new(), Vec::new());
     for (name, written) in file.mcp_servers {
         match server(&name, written) {
-            Ok(transport) => servers.push(ToolServer {
+            Ok((transport, startup_timeout_s)) => servers.push(ToolServer {
                 name,
                 transport,
+                startup_timeout_s,
                 from: from.clone(),
             }),
             Err(Invalid(why)) => {
@@ -222,7 +229,7 @@ pub fn read_servers(
     Ok((servers, unread))
 }
 
-fn server(name: &str, written: Value) -> Result<ToolServerTransport, Invalid> {
+fn server(name: &str, written: Value) -> Result<(ToolServerTransport, Option<u16>), Invalid> {
     // The names of its tools are `mcp__NAME__TOOL`, and each rule must mean one server.
     let is_ambiguous = name.contains("__") || name.starts_with('_') || name.ends_with('_');
     if !is_name(name, "-_", MAX_NAME) || is_ambiguous {
@@ -253,7 +260,13 @@ fn server(name: &str, written: Value) -> Result<ToolServerTransport, Invalid> {
             cleaned(name, 64)
         )));
     }
-    match (words.kind.as_deref(), words.command, words.url) {
+    let startup = words.startup_timeout;
+    if startup.is_some_and(|seconds| !(1..=MAX_STARTUP_S).contains(&seconds)) {
+        return Err(Invalid::new(format!(
+            "its startup_timeout is no number of seconds from 1 to {MAX_STARTUP_S}"
+        )));
+    }
+    let transport = match (words.kind.as_deref(), words.command, words.url) {
         (None | Some("stdio"), Some(command), None) if !command.trim().is_empty() => {
             Ok(ToolServerTransport::Stdio {
                 command,
@@ -277,7 +290,8 @@ fn server(name: &str, written: Value) -> Result<ToolServerTransport, Invalid> {
         _ => Err(Invalid::new(
             "it has neither a command nor a url of a type that is known",
         )),
-    }
+    };
+    Ok((transport?, startup))
 }
 
 #[cfg(test)]
@@ -311,10 +325,12 @@ mod tests {
     fn a_server_that_cannot_be_used_is_named_and_the_others_count() {
         let (servers, unread) = read(
             r#"{"mcpServers": {"a__b": {"command": "x"}, "a_": {"command": "x"}, "old": {"type": "sse", "url": "https://x"}, "none": {},
-                "bad": {"command": "x", "env": {"A=B": "c"}}, "both": {"command": "x", "url": "y"}, "ok": {"command": "x"}}}"#,
+                "bad": {"command": "x", "env": {"A=B": "c"}}, "both": {"command": "x", "url": "y"}, "slow": {"command": "x", "startup_timeout": 601},
+                "ok": {"command": "x", "startup_timeout": 120}}}"#,
         )
         .unwrap();
-        assert_eq!((servers.len(), unread.len()), (1, 6));
+        assert_eq!((servers.len(), unread.len()), (1, 7));
+        assert_eq!(servers[0].startup_timeout_s, Some(120));
         assert!(read("1").is_err());
     }
 

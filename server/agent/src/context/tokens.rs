@@ -18,7 +18,7 @@ enum Kind {
 }
 
 /// About as many tokens as a model reads in the text.
-pub(crate) fn tokens(text: &str) -> usize {
+pub fn tokens(text: &str) -> usize {
     let (mut before, mut run, mut thousandths) = (Kind::Other, 0_u32, 0_u64);
     for byte in text.bytes().filter(|byte| !matches!(byte, 0x80..=0xbf)) {
         let kind = kind_of(byte);

@@ -1,8 +1,11 @@
 //! Tool servers: what is offered, what a call records, and that none is sent twice.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -10,14 +13,18 @@ use serde_json::json;
 use server_records::ExtensionKind;
 use shared_types::{
     Event, Mode,
-    event::{CallOutcome, OfferedTool, Part, Question, Terms, ToolServer, TurnOutcome},
+    event::{
+        Answer, CallOutcome, OfferedTool, Part, Question, Terms, ToolServer, TurnOutcome,
+        Unanswered,
+    },
 };
 use tokio::sync::Notify;
 
 use super::extended;
 use crate::{
-    Carried, ListedTools, ServerCall, ServerContent, ServerFailure, ServerPlace, ToolServers,
-    testing::{Reply, TURN, World, registered},
+    AskedByServer, Carried, ListedTools, ServerCall, ServerContent, ServerFailure, ServerPlace,
+    ServerQuestion, ToolServers,
+    testing::{Reply, START, TURN, World, registered},
 };
 
 /// A server whose tools echo, fail or hang.
@@ -41,8 +48,14 @@ impl ToolServers for Scripted {
             read_only: true,
             destructive: None,
         };
-        let mut tools = vec![tool("echo"), tool("hang"), tool("die"), tool("draw")];
-        tools.truncate(4 - round);
+        let mut tools = vec![
+            tool("echo"),
+            tool("ask"),
+            tool("hang"),
+            tool("die"),
+            tool("draw"),
+        ];
+        tools.truncate(5 - round);
         let left_out = Vec::new();
         Ok(ListedTools { tools, left_out })
     }
@@ -56,12 +69,24 @@ impl ToolServers for Scripted {
         _: &ToolServer,
         _: Option<&ServerPlace>,
         call: &ServerCall<'_>,
+        people: &dyn AskedByServer,
     ) -> Result<ServerContent, ServerFailure> {
         let arguments = serde_json::to_string(call.arguments).expect("JSON");
         let called = format!("{} {arguments}", call.tool);
         self.calls.lock().expect("no panic").push(called);
         self.called.notify_one();
         match call.tool {
+            "ask" => {
+                let question = ServerQuestion {
+                    text: "The tool server files asks: Which?".to_owned(),
+                    choices: vec!["a".to_owned(), "b".to_owned()],
+                };
+                let answer = people.ask(question).await;
+                Ok(ServerContent {
+                    text: format!("{answer:?}"),
+                    ..ServerContent::default()
+                })
+            }
             "hang" => std::future::pending().await,
             "die" => Err(ServerFailure {
                 words: "the tool server has gone: it exited with code 1".to_owned(),
@@ -280,5 +305,62 @@ async fn tools_that_change_are_offered_anew_at_the_next_turn_only() {
         outcomes.len(),
         2,
         "a tool that was offered stays for the turn"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_of_a_server_is_one_of_the_session_and_waits_no_longer_than_its_call_may() {
+    let (world, _) = world(&[("mcp__files__ask", "{}")]);
+    let asked = async {
+        loop {
+            let mut events = world.log.events().into_iter();
+            let asked = events.find_map(|event| match event {
+                Event::ApprovalAsked {
+                    question, until, ..
+                } => Some((question, until)),
+                _ => None,
+            });
+            match asked {
+                Some(asked) => break asked,
+                None => tokio::time::sleep(Duration::from_millis(1)).await,
+            }
+        }
+    };
+    let mut running = std::pin::pin!(world.run());
+    let (question, until) = tokio::select! {
+        ended = &mut running => panic!("{ended:?}"),
+        asked = asked => asked,
+    };
+    assert_eq!(
+        question.title(),
+        "Question: The tool server files asks: Which?"
+    );
+    assert_eq!(until.since(START), Duration::from_secs(15 * 60));
+    world.clock.advance(until.since(START));
+    assert_eq!(running.await, Ok(TurnOutcome::Completed));
+    assert!(
+        world.only_call().1.ends_with("Nobody"),
+        "{:?}",
+        world.only_call()
+    );
+    let closed = |event: &Event| {
+        matches!(
+            event,
+            Event::ApprovalAnswered {
+                answer: Answer::Unanswered {
+                    because: Unanswered::Deadline
+                },
+                ..
+            }
+        )
+    };
+    assert_eq!(
+        world
+            .log
+            .events()
+            .iter()
+            .filter(|event| closed(event))
+            .count(),
+        1
     );
 }

@@ -18,7 +18,7 @@ use crate::{
     log::{Counted, LogCache, SessionSink, StoredLog, TurnSpans},
     models::ModelSource,
     servers::ToolServers,
-    session::SessionPorts,
+    session::{SessionPorts, Stirs},
 };
 
 /// Makes the sandbox of a turn's calls.
@@ -74,6 +74,7 @@ impl Bench {
             claimed_at,
             was_last,
             wake,
+            stirs,
         } = under;
         let spans =
             traced.map(|traced| TurnSpans::new(of.session, turn, traced.request, traced.sent_at));
@@ -99,6 +100,7 @@ impl Bench {
             scope: of.scope(),
             session: of.session,
             trace: traced.map(|traced| traced.request.with(SpanId::of_turn(turn))),
+            stirs,
         }
     }
 
@@ -127,6 +129,8 @@ pub(super) struct Under {
     pub(super) was_last: Arc<AtomicBool>,
     /// Wakes the workers of agents.
     pub(super) wake: Option<mpsc::Sender<SessionKey>>,
+    /// Tells the turn that others may have written to the log.
+    pub(super) stirs: Stirs,
 }
 
 impl Under {
@@ -137,6 +141,7 @@ impl Under {
             claimed_at: None,
             was_last: Arc::default(),
             wake: None,
+            stirs: Stirs::default(),
         }
     }
 }

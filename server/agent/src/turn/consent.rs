@@ -63,6 +63,13 @@ impl<'a> Turn<'a> {
     ) -> Result<Gated<'a>, TurnError> {
         // One that was placed may have happened: it is followed to its end, under the consent that it was placed with.
         if call.was_placed() {
+            // The server that asked it for the call is not waited for any more.
+            if self
+                .approval(&call)
+                .is_some_and(|asked| asked.answer.is_none())
+            {
+                self.unanswered(&call, Unanswered::Changed).await?;
+            }
             return Ok(Gated::Runs(Box::new(self.as_placed(call)?)));
         }
         if call.ask().is_none() {
@@ -418,7 +425,7 @@ fn question(ask: &PersonAsk) -> Question {
 }
 
 /// The outcome of a question that no person answered.
-fn outcome(place: CallPlace, approval: ApprovalId, because: Unanswered) -> Event {
+pub(super) fn outcome(place: CallPlace, approval: ApprovalId, because: Unanswered) -> Event {
     let CallPlace {
         turn,
         step,

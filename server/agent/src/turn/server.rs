@@ -3,6 +3,8 @@
 //! That a call is sent is recorded before it leaves. A worker that finds such a call without an end does not send it
 //! again: the model is told that its outcome is not known.
 
+mod asking;
+
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
@@ -12,18 +14,23 @@ use shared_types::{
     clean::clean_line,
     event::{CallOutcome, OfferedServer, OfferedTool, ToolServer},
 };
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
+use self::asking::Asking;
 use super::{Turn, TurnError, site::Site, told};
 use crate::{
     servers::{ListedTools, ServerCall, ServerContent, ServerFailure, ServerPlace},
-    session::LogError,
+    session::{Live, LogError},
     tools::{NEVER_RAN, Rendered, ServerAsk, ToolSet, bounded, excerpt_of, is_server_tool},
     transcript::NOT_RUN,
 };
 
-/// The time in which servers list their tools, all beside one another.
-const LIST_WITHIN: Duration = Duration::from_secs(20);
+/// The time in which servers start and list their tools, all beside one another; the implementor of the port may end it
+/// earlier.
+const LIST_WITHIN: Duration = Duration::from_secs(11 * 60);
+
+/// People are told that a turn waits for its servers once it has waited so long.
+const TELL_AFTER: Duration = Duration::from_secs(2);
 
 /// The time that a call is given; the implementor of the port may end it earlier.
 pub(super) const WITHIN: Duration = Duration::from_secs(10 * 60);
@@ -74,11 +81,22 @@ impl Turn<'_> {
             }
         });
         let cancel = self.cancel.clone();
-        let mut offered = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return Ok(()),
-            offered = join_all(offered) => offered,
-        };
+        let listing = join_all(offered);
+        tokio::pin!(listing);
+        let (mut offered, mut is_told) = (None, false);
+        while offered.is_none() {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Ok(()),
+                listed = &mut listing => offered = Some(listed),
+                () = sleep(TELL_AFTER), if !is_told => {
+                    is_told = true;
+                    let text = "waiting for tool servers to start".to_owned();
+                    self.ports.live.publish(Live::Notice { turn: self.id, text });
+                }
+            }
+        }
+        let mut offered = offered.unwrap_or_default();
         bound(&mut offered);
         if offered[..] == known[..] {
             return Ok(());
@@ -252,17 +270,20 @@ pub(super) async fn run(site: &Site<'_>, ask: &ServerAsk) -> Result<Answered, Tu
         tool: &ask.tool,
         arguments: &ask.arguments,
     };
+    let people = Asking::of(site);
     let calling = site
         .ports
         .servers
-        .call(&server.declared, server.place.as_ref(), &call);
+        .call(&server.declared, server.place.as_ref(), &call, &people);
     let answered = tokio::select! {
         biased;
-        () = site.cancel.cancelled() => {
-            let text = "cancelled after it was sent to the tool server: it may have happened";
-            return Ok(told::cancelled(text.to_owned()).into());
-        }
-        answered = timeout(WITHIN, calling) => answered,
+        () = site.cancel.cancelled() => None,
+        answered = timeout(WITHIN + asking::WITHIN, calling) => Some(answered),
+    };
+    people.withdraw().await?;
+    let Some(answered) = answered else {
+        let text = "cancelled after it was sent to the tool server: it may have happened";
+        return Ok(told::cancelled(text.to_owned()).into());
     };
     match answered {
         Ok(Ok(content)) => shown(site, ask, content).await,
@@ -367,6 +388,7 @@ mod tests {
                 headers: Default::default(),
                 client_id: None,
             },
+            startup_timeout_s: None,
             from: Provenance {
                 layer: Layer::User,
                 at: name.to_owned(),

@@ -26,7 +26,7 @@ use super::{
 use crate::{
     engine::{Carried, Claim},
     log::RunningTurn,
-    session::SessionPorts,
+    session::{SessionPorts, Stirs},
     wait::{View, WaitingCall},
 };
 
@@ -243,6 +243,7 @@ impl Worker {
             ..Under::new(self.of, turn.epoch)
         };
         let was_last = Arc::clone(&under.was_last);
+        let stirs = under.stirs.clone();
         let traced = Traced::of(&turn.turn);
         let ports = self.bench.ports(under, turn.turn.id, traced);
         let claim = Claim {
@@ -256,7 +257,7 @@ impl Worker {
         let running = AssertUnwindSafe(running).catch_unwind();
         let carried = tokio::select! {
             ended = running => ended.map_err(|_| Obstacle::Panic)??,
-            never = self.heed_cancel(turn, &cancel, &woken) => match never {},
+            never = self.heed_cancel(turn, &cancel, &woken, &stirs) => match never {},
         };
         let next = match was_last.load(Relaxed) && !woken.load(Relaxed) {
             true => ControlFlow::Break(()),
@@ -265,17 +266,19 @@ impl Worker {
         Ok((carried, next))
     }
 
-    /// Cancels the turn once a wish to do so is recorded; looks after every wake-up.
+    /// Cancels the turn once a wish to do so is recorded; looks after every wake-up, and passes it on to the turn.
     async fn heed_cancel(
         &self,
         turn: &ClaimedTurn,
         cancel: &CancellationToken,
         woken: &AtomicBool,
+        stirs: &Stirs,
     ) -> Infallible {
         let turns = self.bench.turns.of(self.of);
         loop {
             self.wake.notified().await;
             woken.store(true, Relaxed);
+            stirs.stir();
             match turns.is_to_stop(turn.turn.id).await {
                 Ok(true) => cancel.cancel(),
                 Ok(false) => {}

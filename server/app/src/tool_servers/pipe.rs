@@ -1,7 +1,10 @@
 //! The standard input and output of a program on a runner, by offsets: a link that is lost and found again loses nothing
 //! and reorders nothing.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -21,16 +24,44 @@ const LAST_WORDS_SHOWN: usize = 240;
 /// The pause before input is offered again where there was no room for it.
 const OFFER_AGAIN: Duration = Duration::from_millis(20);
 
-/// Both ends of a program. This line is written before all else.
-pub(super) fn of(program: Program, operations: Operations, first: Option<String>) -> Pipe {
+/// The last words of a program on its standard error.
+#[derive(Clone, Default)]
+pub(super) struct LastWords(Arc<Mutex<Vec<u8>>>);
+
+impl LastWords {
+    fn add(&self, words: &[u8]) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(words);
+        let more = kept.len().saturating_sub(LAST_WORDS_BYTES);
+        kept.drain(..more);
+    }
+
+    /// The last of them, harmless and on one line; may be empty.
+    pub(super) fn shown(&self) -> String {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = String::from_utf8_lossy(&kept);
+        let letters = words.trim().chars().count();
+        let more = letters.saturating_sub(LAST_WORDS_SHOWN);
+        let words: String = words.trim().chars().skip(more).collect();
+        clean_line(&words, LAST_WORDS_SHOWN)
+    }
+}
+
+/// Both ends of a program, and its last words. This line is written before all else.
+pub(super) fn of(
+    program: Program,
+    operations: Operations,
+    first: Option<String>,
+) -> (Pipe, LastWords) {
     let (tenant, id) = (program.tenant, program.id);
     let (events, controls, sandbox) = program.into_parts();
-    Pipe {
+    let last_words = LastWords::default();
+    let pipe = Pipe {
         reader: Box::new(Output {
             events,
             controls: Arc::clone(&controls),
             read: [0, 0],
-            last_words: Vec::new(),
+            last_words: last_words.clone(),
             operations,
             sandbox,
             tenant,
@@ -41,7 +72,8 @@ pub(super) fn of(program: Program, operations: Operations, first: Option<String>
             written: 0,
             first: first.map(Bytes::from),
         }),
-    }
+    };
+    (pipe, last_words)
 }
 
 struct Output {
@@ -49,7 +81,7 @@ struct Output {
     controls: Arc<dyn Controls>,
     /// The bytes of stdout and of stderr that came.
     read: [u64; 2],
-    last_words: Vec<u8>,
+    last_words: LastWords,
     operations: Operations,
     sandbox: SandboxRouter,
     tenant: TenantId,
@@ -74,7 +106,7 @@ impl PipeReader for Output {
                     match stream {
                         OutputStream::Stdout if !data.is_empty() => return Ok(data),
                         OutputStream::Stdout => {}
-                        OutputStream::Stderr => self.remember(&data),
+                        OutputStream::Stderr => self.last_words.add(&data),
                     }
                 }
                 Some(OperationEvent::Gap {
@@ -107,12 +139,6 @@ impl Output {
         new
     }
 
-    fn remember(&mut self, words: &[u8]) {
-        self.last_words.extend_from_slice(words);
-        let more = self.last_words.len().saturating_sub(LAST_WORDS_BYTES);
-        self.last_words.drain(..more);
-    }
-
     fn ended(&self, outcome: &Outcome) -> String {
         let how = match outcome {
             Outcome::Exited(exit) => match &exit.status {
@@ -122,16 +148,10 @@ impl Output {
             Outcome::Refused(refusal) => refusal.message.to_string(),
             _ => "it has ended".to_owned(),
         };
-        let words = String::from_utf8_lossy(&self.last_words);
-        let letters = words
-            .trim()
-            .chars()
-            .count()
-            .saturating_sub(LAST_WORDS_SHOWN);
-        let words: String = words.trim().chars().skip(letters).collect();
+        let words = self.last_words.shown();
         match words.is_empty() {
             true => how,
-            false => format!("{how}: {}", clean_line(&words, LAST_WORDS_SHOWN)),
+            false => format!("{how}: {words}"),
         }
     }
 }

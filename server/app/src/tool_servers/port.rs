@@ -1,14 +1,18 @@
 //! The tool servers of a session, as the engine asks for them.
 
 use async_trait::async_trait;
+use serde_json::{Value, json};
 use server_agent::{
-    ListedTools, ServerCall, ServerContent, ServerFailure, ServerPlace, ToolServers,
+    AskedByServer, ListedTools, ServerCall, ServerContent, ServerFailure, ServerPlace, ToolServers,
 };
-use server_mcp::{CALL_USUALLY, McpError, model_names};
+use server_mcp::{CALL_USUALLY, Client, Content, McpError, Tools, model_names};
 use server_records::SessionKey;
 use shared_types::event::{OfferedTool, ToolServer};
 
 use super::ToolServerPool;
+
+/// Stands for the server's name of the tool that reads its resources. No tool of a server is offered under this name.
+const RESOURCES: &str = "(resources)";
 
 pub(super) struct SessionToolServers {
     pub(super) pool: ToolServerPool,
@@ -23,28 +27,9 @@ impl ToolServers for SessionToolServers {
         place: Option<&ServerPlace>,
     ) -> Result<ListedTools, String> {
         let open = self.pool.open(self.session, server, place, true).await?;
-        let listed = open
-            .client
-            .tools()
-            .await
-            .map_err(|error| error.to_string())?;
-        let tools: Vec<_> = listed.tools.iter().map(|tool| tool.name.as_str()).collect();
-        let names = model_names(&server.name, &tools);
-        let tools = names
-            .into_iter()
-            .zip(listed.tools)
-            .map(|(name, tool)| OfferedTool {
-                name,
-                tool: tool.name,
-                description: tool.description,
-                parameters: tool.schema,
-                read_only: tool.annotations.read_only,
-                destructive: tool.annotations.destructive,
-            });
-        Ok(ListedTools {
-            tools: tools.collect(),
-            left_out: listed.refused,
-        })
+        let tools = open.client.tools().await;
+        let tools = tools.map_err(|error| error.to_string())?;
+        Ok(listed(&server.name, tools, open.client.has_resources()))
     }
 
     fn has_changed(&self, server: &str) -> bool {
@@ -57,6 +42,7 @@ impl ToolServers for SessionToolServers {
         server: &ToolServer,
         place: Option<&ServerPlace>,
         call: &ServerCall<'_>,
+        people: &dyn AskedByServer,
     ) -> Result<ServerContent, ServerFailure> {
         let opened = self.pool.open(self.session, server, place, false).await;
         // Nothing was sent.
@@ -65,10 +51,12 @@ impl ToolServers for SessionToolServers {
             in_doubt: false,
             timed_out: false,
         })?;
-        let called = open
-            .client
-            .call(call.tool, call.arguments, CALL_USUALLY)
-            .await;
+        let mut asked = open.people.of_call();
+        let calling = called(&open.client, call);
+        let called = tokio::select! {
+            called = calling => called,
+            never = asked.pass_on(people) => match never {},
+        };
         let content = called.map_err(|error| ServerFailure {
             in_doubt: error.is_in_doubt(),
             timed_out: matches!(error, McpError::TimedOut(_)),
@@ -80,5 +68,62 @@ impl ToolServers for SessionToolServers {
             images: images.map(|image| (image.format, image.bytes)).collect(),
             failed: content.failed,
         })
+    }
+}
+
+/// The tools of a server under the names by which a model asks for them. One more lists and reads its resources, where
+/// it has some.
+pub(super) fn listed(server: &str, listed: Tools, has_resources: bool) -> ListedTools {
+    let mut tools = listed.tools;
+    tools.retain(|tool| tool.name != RESOURCES);
+    let mut names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    names.push("resources");
+    let mut names = model_names(server, &names);
+    let resources = names.pop().filter(|_| has_resources);
+    let tools = names
+        .into_iter()
+        .zip(tools)
+        .map(|(name, tool)| OfferedTool {
+            name,
+            tool: tool.name,
+            description: tool.description,
+            parameters: tool.schema,
+            read_only: tool.annotations.read_only,
+            destructive: tool.annotations.destructive,
+        });
+    let resources = resources.map(|name| OfferedTool {
+        name,
+        tool: RESOURCES.to_owned(),
+        description: format!(
+            "Reads a resource of the tool server {server}. Without a uri it lists them."
+        ),
+        parameters: json!({ "type": "object", "properties": { "uri": { "type": "string" } } }),
+        read_only: true,
+        destructive: None,
+    });
+    ListedTools {
+        tools: tools.chain(resources).collect(),
+        left_out: listed.refused,
+    }
+}
+
+/// The result of a call: of a tool, or of the one that reads resources.
+async fn called(client: &Client, call: &ServerCall<'_>) -> Result<Content, McpError> {
+    if call.tool != RESOURCES {
+        return client.call(call.tool, call.arguments, CALL_USUALLY).await;
+    }
+    match call.arguments.get("uri").and_then(Value::as_str) {
+        Some(uri) => client.read(uri, CALL_USUALLY).await,
+        None => {
+            let resources = client.resources().await?;
+            let lines = resources
+                .iter()
+                .map(|one| format!("{}  {}", one.uri, one.name));
+            let lines: Vec<_> = lines.collect();
+            Ok(Content {
+                text: lines.join("\n"),
+                ..Content::default()
+            })
+        }
     }
 }

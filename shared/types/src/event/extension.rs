@@ -395,6 +395,9 @@ pub struct ToolServer {
     pub name: String,
     /// The way to it.
     pub transport: ToolServerTransport,
+    /// The time in which it has to be ready, in seconds, 1 to 600; absent for 60 s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub startup_timeout_s: Option<u16>,
     /// Where it comes from.
     pub from: Provenance,
 }
