@@ -8,7 +8,7 @@ use shared_api::{Extension, ExtensionKind, NamedToolServer, PutExtension, ToolSe
 use shared_client::Client;
 use shared_types::{
     Clock as _, SystemClock, Timestamp,
-    event::{Hook, HookHandler, Layer, Provenance, ShownValue, ToolServer, ToolServerTransport},
+    event::{Hook, Layer, Provenance, ShownValue, ToolServer, ToolServerTransport},
     human::ago,
 };
 
@@ -513,11 +513,7 @@ fn whence(from: &Provenance) -> String {
 }
 
 fn action(hook: &Hook) -> String {
-    match &hook.handler {
-        HookHandler::Command { command } => command.clone(),
-        HookHandler::Http { url, .. } => format!("POST {url}"),
-        HookHandler::BuiltIn { name } => format!("built-in {name}"),
-    }
+    hook.handler.words()
 }
 
 fn way(server: &ToolServer) -> String {

@@ -72,13 +72,9 @@ fn matches(matcher: &str, names: &[&str]) -> bool {
 
 /// The action on one line. That of a plugin's command is the command, as people write it.
 pub(crate) fn action(hook: &Hook) -> String {
-    let words = match &hook.handler {
-        _ if hook.on == HookEvent::SlashCommand => format!("/{}", hook.matcher),
-        HookHandler::Command { command } => command.clone(),
-        HookHandler::Http { url, .. } => {
-            format!("POST {}", shared_types::clean::clean_line(url, MAX_ACTION))
-        }
-        HookHandler::BuiltIn { name } => format!("built-in {name}"),
+    let words = match hook.on {
+        HookEvent::SlashCommand => format!("/{}", hook.matcher),
+        _ => hook.handler.words(),
     };
     shared_types::clean::clean_line(&words, MAX_ACTION)
 }
@@ -165,6 +161,55 @@ fn project_of(from: &Provenance) -> String {
     }
     let parts: Vec<_> = from.at.split('/').collect();
     parts[..parts.len().saturating_sub(2)].join("/")
+}
+
+/// Arguments with the parts of an event in the place of each `${PATH}`. A text that is nothing else becomes the part as
+/// it is; a part that is not there is empty.
+pub(crate) fn filled(input: &Map<String, Value>, event: &Value) -> Map<String, Value> {
+    let filled = input
+        .iter()
+        .map(|(name, value)| (name.clone(), fill(value, event)));
+    filled.collect()
+}
+
+fn fill(value: &Value, event: &Value) -> Value {
+    match value {
+        Value::String(text) => fill_text(text, event),
+        Value::Array(values) => values.iter().map(|value| fill(value, event)).collect(),
+        Value::Object(values) => filled(values, event).into(),
+        other => other.clone(),
+    }
+}
+
+fn fill_text(text: &str, event: &Value) -> Value {
+    let (mut filled, mut rest) = (String::new(), text);
+    while let Some((before, path, behind)) = rest.split_once("${").and_then(|(before, rest)| {
+        rest.split_once('}')
+            .map(|(path, behind)| (before, path, behind))
+    }) {
+        let part = part(event, path).unwrap_or(&Value::Null);
+        if path.len() + "${}".len() == text.len() && !part.is_null() {
+            return part.clone();
+        }
+        filled.push_str(before);
+        match part {
+            Value::String(part) => filled.push_str(part),
+            Value::Null => {}
+            other => filled.push_str(&other.to_string()),
+        }
+        rest = behind;
+    }
+    filled.push_str(rest);
+    filled.truncate(filled.floor_char_boundary(MAX_PART));
+    filled.into()
+}
+
+/// The part of an event with a path such as `tool_input.edits.0.old`.
+fn part<'v>(event: &'v Value, path: &str) -> Option<&'v Value> {
+    path.split('.').try_fold(event, |value, name| match value {
+        Value::Array(values) => values.get(name.parse::<usize>().ok()?),
+        value => value.get(name),
+    })
 }
 
 /// The answers of all hooks of one event together.

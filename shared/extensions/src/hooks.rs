@@ -53,6 +53,10 @@ struct Words {
     url: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
+    server: Option<String>,
+    tool: Option<String>,
+    #[serde(default)]
+    input: Map<String, Value>,
     name: Option<String>,
     /// In seconds.
     timeout: Option<f64>,
@@ -151,6 +155,18 @@ fn handler(words: Words) -> Result<HookHandler, Invalid> {
             url: bounded(words.url, "url")?,
             headers: words.headers,
         },
+        "mcp_tool" => {
+            if Value::from(words.input.clone()).to_string().len() > MAX_TEXT {
+                return Err(Invalid::new(format!(
+                    "its input has more than {MAX_TEXT} bytes"
+                )));
+            }
+            HookHandler::McpTool {
+                server: bounded(words.server, "server")?,
+                tool: bounded(words.tool, "tool")?,
+                input: words.input,
+            }
+        }
         "built_in" => match words.name.as_deref() {
             Some(name @ "secrets") => HookHandler::BuiltIn {
                 name: name.to_owned(),
@@ -163,7 +179,7 @@ fn handler(words: Words) -> Result<HookHandler, Invalid> {
         },
         other => {
             return Err(Invalid::new(format!(
-                "its type {:?} is none of command, http and built_in",
+                "its type {:?} is none of command, http, mcp_tool and built_in",
                 cleaned(other, MAX_SHOWN)
             )));
         }

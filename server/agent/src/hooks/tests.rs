@@ -179,3 +179,26 @@ fn each_hook_of_each_call_has_an_operation_of_its_own() {
         }
     }
 }
+
+#[test]
+fn parts_of_an_event_stand_in_the_arguments_of_a_tool() {
+    let event = json!({ "tool_input": { "path": "a.rs", "lines": [3, 4] }, "tool_name": "Edit" });
+    let input = json!({
+        "file": "${tool_input.path}",
+        "lines": "${tool_input.lines}",
+        "why": "${tool_name} from ${tool_input.lines.0}, ${none}${",
+        "deep": [{ "x": "${tool_input.lines.1}" }],
+        "other": 1,
+    });
+    let Value::Object(input) = input else {
+        panic!("{input}");
+    };
+    let expected = json!({
+        "file": "a.rs",
+        "lines": [3, 4],
+        "why": "Edit from 3, ${",
+        "deep": [{ "x": 4 }],
+        "other": 1,
+    });
+    assert_eq!(Value::Object(filled(&input, &event)), expected);
+}

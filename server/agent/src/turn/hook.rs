@@ -16,11 +16,15 @@ use shared_types::{
     clean::clean_line,
     event::{Hook, HookDecision, HookEnd, HookEvent, HookHandler},
 };
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{Turn, TurnError, call::End, feeding::Feeding, listen::next_event};
-use crate::hooks::{
-    self, Common, Exit, FAILURES, HookPoint, HookVerdict, Said, of_exit, of_text, project_folder,
+use crate::{
+    hooks::{
+        self, Common, Exit, FAILURES, HookPoint, HookVerdict, Said, of_exit, of_text,
+        project_folder,
+    },
+    servers::{NobodyAsked, ServerCall},
 };
 
 /// The time that the place has to take an operation, beyond the hook's own.
@@ -125,6 +129,27 @@ impl Turn<'_> {
                     posted = posted => posted.and_then(|text| of_text(point.on, &text)),
                 }
             }
+            HookHandler::McpTool {
+                server,
+                tool,
+                input: wanted,
+            } => {
+                let event = serde_json::from_slice(&input).unwrap_or_default();
+                let arguments = hooks::filled(wanted, &event);
+                let called = self.call_server(server, tool, &arguments, within);
+                let said = called.await;
+                said.and_then(|stdout| {
+                    let (code, stderr) = (Some(0), "");
+                    of_exit(
+                        point.on,
+                        Exit {
+                            code,
+                            stdout: &stdout,
+                            stderr,
+                        },
+                    )
+                })
+            }
             HookHandler::BuiltIn { name } if name == "secrets" => Ok(guards_secrets(&input)),
             HookHandler::BuiltIn { name } => {
                 Err(format!("there is no built-in {name:?}; there is: secrets"))
@@ -214,6 +239,41 @@ impl Turn<'_> {
             },
             request,
             trace: None,
+        }
+    }
+
+    /// Calls a tool of a tool server of the session, and returns its text.
+    async fn call_server(
+        &self,
+        server: &str,
+        tool: &str,
+        arguments: &Map<String, Value>,
+        within: Duration,
+    ) -> Result<String, String> {
+        let turn = self.transcript.turn(self.id);
+        let mut servers = turn.iter().flat_map(|turn| &turn.extensions.servers);
+        let declared = servers.find(|known| known.name == server && known.from.trusted);
+        let declared = declared.ok_or_else(|| {
+            format!("there is no tool server {server}, or people do not trust its file")
+        })?;
+        let place = self.server_place();
+        let call = ServerCall { tool, arguments };
+        let servers = &self.ports.servers;
+        let calling = servers.call(declared, place.as_ref(), &call, &NobodyAsked);
+        let called = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => return Err("the turn was stopped".to_owned()),
+            called = timeout(PLACED_WITHIN + within, calling) => called,
+        };
+        let content = called.map_err(|_| "it did not end in time".to_owned())?;
+        let content = content.map_err(|failure| failure.words)?;
+        match content.failed {
+            true => Err(clean_line(&content.text, MAX_FAILURE)),
+            false => {
+                let mut text = content.text;
+                text.truncate(text.floor_char_boundary(MAX_OUTPUT));
+                Ok(text)
+            }
         }
     }
 

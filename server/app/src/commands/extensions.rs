@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 
 use server_records::ExtensionKind;
 use shared_extensions::read_skill;
-use shared_types::{
-    clean::clean_line,
-    event::{HookHandler, Provenance},
-};
+use shared_types::{clean::clean_line, event::Provenance};
 
 use super::{Asked, CommandDone, Commands, Shown};
 use crate::{AppError, NewMessage};
@@ -52,11 +49,7 @@ impl Commands {
             ));
         }
         let rows = found.hooks.iter().map(|hook| {
-            let action = match &hook.handler {
-                HookHandler::Command { command } => command.clone(),
-                HookHandler::Http { url, .. } => format!("POST {url}"),
-                HookHandler::BuiltIn { name } => format!("built-in {name}"),
-            };
+            let action = hook.handler.words();
             vec![
                 hook.on.word().to_owned(),
                 hook.matcher.clone(),

@@ -380,11 +380,44 @@ pub enum HookHandler {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         headers: BTreeMap<String, String>,
     },
+    /// Calls a tool of a tool server of the session. Its text is read like the output of a command.
+    McpTool {
+        /// The server.
+        server: String,
+        /// The tool, by the server's name of it.
+        tool: String,
+        /// Its arguments. `${PATH}` in a text stands for a part of the event, such as `${tool_input.file_path}`.
+        #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+        #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+        input: serde_json::Map<String, serde_json::Value>,
+    },
     /// Does something that Gantry itself can do.
     BuiltIn {
         /// The name of the action.
         name: String,
     },
+}
+
+impl HookHandler {
+    /// The action as people are shown it.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Command { command } => command.clone(),
+            Self::Http { url, .. } => format!("POST {url}"),
+            Self::McpTool {
+                server,
+                tool,
+                input,
+            } => match input.is_empty() {
+                true => format!("{server}: {tool}"),
+                false => format!(
+                    "{server}: {tool} {}",
+                    serde_json::Value::from(input.clone())
+                ),
+            },
+            Self::BuiltIn { name } => format!("built-in {name}"),
+        }
+    }
 }
 
 /// A server of the Model Context Protocol, as its file or row declares it.
