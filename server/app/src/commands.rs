@@ -18,7 +18,7 @@ mod rewind;
 
 use crate::{
     AppError, Approvals, Extensions, ModelAccounts, NewMessage, OpContext, Permissions, Rewinds,
-    Runners, Sent, Session, Sessions, Settings, Usage, gate::Gate, rights::Action,
+    Runners, Sent, Session, Sessions, Settings, ToolServerUses, Usage, gate::Gate, rights::Action,
 };
 
 /// A command, as `/help` lists it.
@@ -193,6 +193,7 @@ pub struct Commands {
     pub(crate) approvals: Approvals,
     pub(crate) permissions: Permissions,
     pub(crate) extensions: Extensions,
+    pub(crate) tool_servers: ToolServerUses,
     pub(crate) rewinds: Rewinds,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -258,15 +259,21 @@ impl Commands {
         };
         let command = match parsed {
             Ok((command, _)) => command,
-            // What is no command may be a skill, or a command of a plugin.
+            // What is no command may be one of a plugin, a skill, or the prompt of a tool server.
             Err(unknown) if is_command(name) => return Err(unknown),
             Err(unknown) => {
                 if self.is_of_plugin(&asked, name).await? {
                     // Its turn runs the command.
                     return self.send(asked, NewMessage::of(line)).await;
                 }
-                let used = self.use_skill(asked, name).await?;
-                return used.ok_or(unknown);
+                if let Some(used) = self.use_skill(&asked, name).await? {
+                    return self.send(asked, used).await;
+                }
+                let prompt = self.tool_servers.prompt(ctx, session, name, asked.words);
+                return match prompt.await? {
+                    Some(message) => self.send(asked, message).await,
+                    None => Err(unknown),
+                };
             }
         };
         match command.verb {
@@ -306,6 +313,8 @@ impl Commands {
             while_working,
             ..NewMessage::of(asked.words)
         };
+        let attached = self.tool_servers.attached(asked.ctx, asked.id(), message);
+        let message = attached.await?;
         self.send(asked, message).await
     }
 

@@ -109,7 +109,7 @@ pub use server_agent::{
     Live, Piece, Task, Voice,
     feed::{Followed, HereFeed},
 };
-pub use server_mcp::sign_in::Answer as SignInAnswer;
+pub use server_mcp::{Era, Prompt, PromptArgument, Resource, sign_in::Answer as SignInAnswer};
 pub use server_records::{
     ApprovalOutcome, ApprovalRow, ExtensionKind as RegisteredKind, LinkHolder, LinkIdentity,
     RegisteredExtension, RuleBy, RuleRow, SessionKey, SetRule, TrustedFile,
@@ -130,6 +130,7 @@ pub use settings::{
 pub use shared_consent::{Decision, Rule};
 pub use shared_sandbox::{CancelAnswer, OutputStream};
 pub use status::{ModelCounts, ServerOfDatabase, ServerStatus, Status};
+pub use tool_servers::{SessionServer, TestedServer, ToolServerUses};
 pub use tool_sign_ins::{
     BegunSignIn, CALLBACK, DOCUMENT, RegisteredToolServer, SignInState, ToolSignIns,
     client_document,
@@ -177,6 +178,8 @@ pub struct App {
     pub permissions: Permissions,
     /// What people bring: skills, agents, hooks, tool servers.
     pub extensions: Extensions,
+    /// The uses that people make of tool servers themselves.
+    pub tool_servers: ToolServerUses,
     /// Sign-ins to tool servers.
     pub tool_sign_ins: ToolSignIns,
     /// Runners and the choice among them.
@@ -285,7 +288,9 @@ impl App {
         let replicas = (this.clone(), &standing, listeners);
         Replicas::start(&parts, replicas, &links, turns, &operations, &tasks);
         let peers = Peers::of(&parts, &access, &commits, &links, &tasks);
+        let extensions = Extensions::of(&parts, &gate);
         let commands = Commands {
+            tool_servers: ToolServerUses::of(&parts, &gate, &extensions, &sessions, &servers),
             gate: gate.clone(),
             sessions,
             settings: settings.clone(),
@@ -294,7 +299,7 @@ impl App {
             usage: Usage::of(&parts, &gate),
             approvals,
             permissions: Permissions::of(&parts, &gate, &settings),
-            extensions: Extensions::of(&parts, &gate),
+            extensions,
             rewinds,
             clock: parts.clock.clone(),
         };
@@ -306,6 +311,7 @@ impl App {
             operations,
             permissions: commands.permissions.clone(),
             extensions: commands.extensions.clone(),
+            tool_servers: commands.tool_servers.clone(),
             tool_sign_ins: ToolSignIns::of(&parts, &gate, &commands.extensions),
             settings,
             approvals: commands.approvals.clone(),

@@ -10,6 +10,7 @@ mod command;
 mod people;
 mod pipe;
 mod port;
+mod uses;
 pub(crate) mod values;
 
 use std::{
@@ -32,6 +33,7 @@ use shared_types::{
 use tokio::{sync::Mutex as AsyncMutex, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub use self::uses::{SessionServer, TestedServer, ToolServerUses};
 use self::{
     access::{GrantOf, Grants, PersonAccess},
     people::PeopleOfCall,

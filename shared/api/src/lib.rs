@@ -43,6 +43,7 @@ mod models;
 mod operation;
 mod page;
 mod people;
+mod session_tool_servers;
 mod settings;
 mod status;
 mod tool_servers;
@@ -74,6 +75,10 @@ pub use people::{
     People, Person, RoleName, ScopeName, ShareRunner, UnshareRunner,
 };
 
+pub use session_tool_servers::{
+    SessionToolServer, SessionToolServers, TestToolServer, TestedTool, TestedToolServer,
+    ToolServerEra, ToolServerLook, ToolServerPrompt, ToolServerResource,
+};
 pub use settings::{ChangeSettings, LayerName, NewValues, SetBy, Setting, SettingName, Settings};
 pub use status::{
     DatabaseKind, DatabaseStatus, ModelCounts, Replica, ReplicaState, Replicas, RunnerCounts,

@@ -1,7 +1,10 @@
 //! Extensions that people registered, those that a session found, and the trust in them.
 
 use reqwest::Method;
-use shared_api::{Extension, ExtensionList, PutExtension, TrustExtension};
+use shared_api::{
+    Extension, ExtensionList, PutExtension, SessionToolServer, SessionToolServers, TestToolServer,
+    TestedToolServer, ToolServerLook, TrustExtension,
+};
 use shared_types::{Digest, ExtensionId, SessionId, event::Extensions};
 
 use crate::{Client, ClientError};
@@ -47,6 +50,39 @@ impl Client {
     pub async fn found_extensions(&self, session: SessionId) -> Result<Extensions, ClientError> {
         let path = ["sessions", &session.to_string(), "extensions"];
         self.http.get(&path, &[]).await
+    }
+
+    /// The tool servers of a session, with the prompts and resources of those that are connected.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn tool_servers(
+        &self,
+        session: SessionId,
+    ) -> Result<Vec<SessionToolServer>, ClientError> {
+        let path = ["sessions", &session.to_string(), "tool-servers"];
+        let listed: SessionToolServers = self.http.get(&path, &[]).await?;
+        Ok(listed.servers)
+    }
+
+    /// Starts a tool server of a session where it would run, and says what it has.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`]; also if the session has no such server.
+    pub async fn test_tool_server(
+        &self,
+        session: SessionId,
+        name: &str,
+    ) -> Result<TestedToolServer, ClientError> {
+        let path = ["sessions", &session.to_string(), "tool-servers"];
+        let name = name.to_owned();
+        let ask = TestToolServer { name };
+        loop {
+            let look: ToolServerLook = self.http.call(Method::POST, &path, &ask).await?;
+            if let Some(found) = look.found {
+                return Ok(found);
+            }
+        }
     }
 
     /// Trusts a file that the last turn of a session found with a text of this digest, or trusts it no more.

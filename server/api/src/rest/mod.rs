@@ -22,6 +22,7 @@ mod problem;
 mod runners;
 mod sandboxes;
 mod service_accounts;
+mod session_tool_servers;
 mod sessions;
 mod settings;
 mod shared;
@@ -104,6 +105,7 @@ fn documented() -> OpenApiRouter<Doors> {
         .merge(approvals::routes())
         .merge(permissions::routes())
         .merge(extensions::routes())
+        .merge(session_tool_servers::routes())
         .merge(tool_servers::routes())
         .merge(sessions::routes())
         .merge(commands::routes())

@@ -260,6 +260,7 @@ pub(crate) async fn send(
         terms: ask.terms,
         while_working: ask.while_working,
     };
+    let message = doors.app.tool_servers.attached(&ctx, id, message).await?;
     let sent = doors.app.sessions.send(&ctx, id, message).await?;
     Ok((StatusCode::ACCEPTED, Json(to_accepted(&sent))))
 }

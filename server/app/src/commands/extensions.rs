@@ -130,21 +130,20 @@ impl Commands {
         Ok(slashes.any(|slash| slash == name))
     }
 
-    /// Sends the message that has a skill used; nothing where there is none of this name.
+    /// The message that has a skill used; nothing where there is none of this name.
     pub(super) async fn use_skill(
         &self,
-        asked: Asked<'_>,
+        asked: &Asked<'_>,
         name: &str,
-    ) -> Result<Option<CommandDone>, AppError> {
-        if !self.known_skills(&asked).await?.contains_key(name) {
+    ) -> Result<Option<NewMessage>, AppError> {
+        if !self.known_skills(asked).await?.contains_key(name) {
             return Ok(None);
         }
         let text = match asked.words {
             "" => format!("Use the skill {name}."),
             words => format!("Use the skill {name} with these arguments: {words}"),
         };
-        let message = NewMessage::of(&text);
-        Ok(Some(self.send(asked, message).await?))
+        Ok(Some(NewMessage::of(&text)))
     }
 
     /// The skills of the session by their names: those that are registered, and those of the place as the last turn
