@@ -4,7 +4,9 @@
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use anyhow::{Context as _, bail};
-use shared_api::{Extension, ExtensionKind, NamedToolServer, PutExtension, ToolServerSignIn};
+use shared_api::{
+    Extension, ExtensionKind, NamedToolServer, PutExtension, ToolServerEra, ToolServerSignIn,
+};
 use shared_client::Client;
 use shared_types::{
     Clock as _, SystemClock, Timestamp,
@@ -227,10 +229,11 @@ pub(crate) async fn mcp(
             header,
             client_id,
             client_secret,
+            startup_timeout,
             tenant,
             command,
         } => {
-            let server = match (url, command.split_first()) {
+            let mut server = match (url, command.split_first()) {
                 (Some(url), None) => {
                     let headers = pairs(&header, ':')?;
                     let mut server =
@@ -249,6 +252,9 @@ pub(crate) async fn mcp(
                 }
                 _ => bail!("name --url URL, or a command behind --"),
             };
+            if let Some(seconds) = startup_timeout {
+                server["startup_timeout"] = seconds.into();
+            }
             let text = serde_json::json!({ "mcpServers": { (name.as_str()): server } });
             let new = PutExtension {
                 kind: ExtensionKind::Mcp,
@@ -262,6 +268,11 @@ pub(crate) async fn mcp(
             let put = client.put_extension(&new).await?;
             screen.line(&format!("registered: {}", described(&put)))
         }
+        Mcp::Test {
+            name,
+            session,
+            json,
+        } => test(client, screen, &name, &session, json).await,
         Mcp::Remove { name, tenant } => {
             remove(client, screen, ExtensionKind::Mcp, &name, tenant).await
         }
@@ -416,6 +427,80 @@ async fn list_servers(client: &Client, screen: Screen, json: bool) -> anyhow::Re
         ]);
     }
     screen.print(&table.show(screen.style(), screen.columns()))
+}
+
+/// Has a tool server started where it would run, and shows what it has.
+async fn test(
+    client: &Client,
+    screen: Screen,
+    name: &str,
+    session: &SessionName,
+    json: bool,
+) -> anyhow::Result<()> {
+    let session = pick::session(client, session).await?;
+    let tested = client.test_tool_server(session.id, name).await?;
+    if json {
+        return screen.json(&tested);
+    }
+    let era = match tested.era {
+        Some(ToolServerEra::Modern) => " It speaks MCP 2026-07-28.",
+        Some(ToolServerEra::Legacy) => " It speaks MCP up to 2025-11-25.",
+        None => "",
+    };
+    let server = match clean_line(&tested.server, MAX_CELL).as_str() {
+        "" => String::new(),
+        server => format!(", {server}"),
+    };
+    if let Some(why) = &tested.failed {
+        bail!(
+            "tool server {name} ({}) does not work{}: {}",
+            whence(&tested.from),
+            server,
+            clean_line(why, MAX_WHOLE)
+        );
+    }
+    screen.line(&format!(
+        "{name} ({}){server}: works, after {:.1} s.{era}",
+        whence(&tested.from),
+        Duration::from_millis(tested.took_ms).as_secs_f64()
+    ))?;
+    let tokens: u64 = tested.tools.iter().map(|tool| tool.tokens).sum();
+    screen.line(&format!(
+        "tools: {}, of about {tokens} tokens",
+        tested.tools.len()
+    ))?;
+    for tool in &tested.tools {
+        screen.line(&format!(
+            "  {}  {}",
+            clean_line(&tool.name, MAX_CELL),
+            tool.tokens
+        ))?;
+    }
+    for why in &tested.left_out {
+        screen.note(&format!("not offered: {}", clean_line(why, 300)));
+    }
+    if !tested.prompts.is_empty() {
+        screen.line(&format!("prompts: {}", tested.prompts.len()))?;
+    }
+    for prompt in &tested.prompts {
+        let usage = format!("{} {}", prompt.command, prompt.arguments);
+        let usage = clean_line(usage.trim_end(), MAX_CELL);
+        screen.line(&format!(
+            "  /{usage}  {}",
+            clean_line(&prompt.description, MAX_CELL)
+        ))?;
+    }
+    if !tested.resources.is_empty() {
+        screen.line(&format!("resources: {}", tested.resources.len()))?;
+    }
+    for resource in &tested.resources {
+        let mention = clean_line(&resource.mention, MAX_CELL);
+        screen.line(&format!(
+            "  {mention}  {}",
+            clean_line(&resource.name, MAX_CELL)
+        ))?;
+    }
+    Ok(())
 }
 
 /// Lists the registered extensions of one kind.

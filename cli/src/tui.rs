@@ -230,7 +230,6 @@ impl Tui {
             once: None,
             exit: None,
         };
-        tui.requests.commands();
         match start.only {
             Some(only) => tui.only(start.session, only),
             None => tui.enter(start.session, !start.is_resumed),
@@ -434,6 +433,8 @@ impl Tui {
         self.talk.facts_asked_at = Instant::now();
         self.requests
             .facts(self.talk.session.clone(), self.talk.mode);
+        // A turn may have started tool servers, whose prompts are commands.
+        self.requests.commands(self.talk.session.id);
     }
 
     /// Sends the only message of this conversation, and shows the session from there on.

@@ -242,7 +242,7 @@ impl Composer {
 
     /// Sets the commands that `/` completes.
     pub fn set_commands(&mut self, commands: Vec<CommandHelp>) {
-        self.completer.set_commands(commands);
+        self.completer.set_commands(commands, &self.draft.buffer);
     }
 
     /// Answers [`Action::WantFiles`]. A folder ends with `/`. An answer for another prefix is ignored.

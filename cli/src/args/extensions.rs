@@ -145,12 +145,26 @@ pub(crate) enum Mcp {
         /// Ask for the secret of that client
         #[arg(long, requires = "client_id")]
         client_secret: bool,
+        /// The time in which it has to be ready, in seconds, up to 600 [default: 60]
+        #[arg(long, value_name = "SECONDS")]
+        startup_timeout: Option<u16>,
         /// For all people of the tenant; that takes an admin
         #[arg(long)]
         tenant: bool,
         /// The command, behind --
         #[arg(last = true)]
         command: Vec<String>,
+    },
+    /// Start a tool server where it would run, show what it has, and stop it
+    Test {
+        /// Its name
+        name: String,
+        /// The session whose place and project count: an id, the beginning of one, or `last`
+        #[arg(long, default_value = "last")]
+        session: SessionName,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Remove a tool server
     Remove {

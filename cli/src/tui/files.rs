@@ -14,9 +14,31 @@ const MAX_OFFERED: usize = 50;
 /// The longest wait of the runner, in milliseconds.
 const WITHIN_MS: u64 = 5000;
 
+/// The paths and resources that begin with this text, without the `@`.
+pub(super) async fn beginning(client: &Client, session: &Session, prefix: &str) -> Vec<String> {
+    let (mut offered, resources) = tokio::join!(
+        paths(client, session, prefix),
+        resources(client, session, prefix)
+    );
+    offered.extend(resources);
+    offered
+}
+
+/// The resources of connected tool servers that begin with this text.
+async fn resources(client: &Client, session: &Session, prefix: &str) -> Vec<String> {
+    // A server of an earlier release has none.
+    let servers = client.tool_servers(session.id).await.unwrap_or_default();
+    let resources = servers.into_iter().flat_map(|server| server.resources);
+    let named = resources.filter_map(|one| one.mention.strip_prefix('@').map(str::to_owned));
+    named
+        .filter(|named| named.starts_with(prefix) && !named.contains(char::is_whitespace))
+        .take(MAX_OFFERED)
+        .collect()
+}
+
 /// The paths that begin with this one, relative to the session's folder; folders end with a slash. Empty where the runner
 /// does not tell them.
-pub(super) async fn beginning(client: &Client, session: &Session, prefix: &str) -> Vec<String> {
+async fn paths(client: &Client, session: &Session, prefix: &str) -> Vec<String> {
     let (folder, name) = match prefix.rsplit_once('/') {
         Some((folder, name)) => (Some(folder), name),
         None => (None, prefix),

@@ -342,11 +342,21 @@ impl Requests {
         });
     }
 
-    pub(super) fn commands(&mut self) {
+    /// Fetches the commands, and the prompts of the tool servers of this session, which are commands as well.
+    pub(super) fn commands(&mut self, session: SessionId) {
         let client = self.client.clone();
         self.begin(async move {
-            // A server of an earlier release has no commands.
-            Reply::Commands(client.commands().await.unwrap_or_default())
+            // A server of an earlier release has none.
+            let mut commands = client.commands().await.unwrap_or_default();
+            let servers = client.tool_servers(session).await.unwrap_or_default();
+            let prompts = servers.into_iter().flat_map(|server| server.prompts);
+            commands.extend(prompts.map(|prompt| Command {
+                name: prompt.command,
+                arguments: prompt.arguments,
+                summary: prompt.description,
+                between_turns: false,
+            }));
+            Reply::Commands(commands)
         });
     }
 

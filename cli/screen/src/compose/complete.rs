@@ -60,8 +60,13 @@ struct Word {
 }
 
 impl Completer {
-    pub(super) fn set_commands(&mut self, commands: Vec<CommandHelp>) {
+    /// Knows these commands from now on, also for the word that is being typed.
+    pub(super) fn set_commands(&mut self, commands: Vec<CommandHelp>, buffer: &Buffer) {
+        let is_new = self.commands != commands;
         self.commands = commands;
+        if is_new && word(buffer).is_some_and(|word| word.kind == Kind::Command) {
+            self.update(buffer);
+        }
     }
 
     /// The list that is open.
