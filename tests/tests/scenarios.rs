@@ -91,6 +91,7 @@ mod scenarios {
     mod text_calls;
     mod thinking;
     mod tool_servers;
+    mod tool_sign_ins;
     mod tools;
     mod traces;
     mod turn_places;

@@ -16,7 +16,7 @@ use tests::{
 
 use super::{
     rewinds,
-    tool_servers::{double::ToolServer, sent_back},
+    tool_sign_ins::{double::ToolServer, sent_back},
 };
 
 /// The address of sandboxes.
@@ -530,6 +530,15 @@ impl<'a> Api<'a> {
         self.call("get", of, session, None).await;
         let untrust = json!({ "path": ".mcp.json" });
         self.call("post", of, session, Some(untrust)).await;
+        let server = json!({ "kind": "mcp", "name": "far", "text":
+            r#"{"mcpServers": {"far": {"type": "http", "url": "http://127.0.0.1:9/mcp"}}}"# });
+        self.call("put", at, "", Some(server)).await;
+        let of = "/api/v1/sessions/{id}/tool-servers";
+        let listed = self.call("get", of, session, None).await;
+        assert_eq!(listed["servers"][0]["from"]["trusted"], true);
+        let far = json!({ "name": "far" });
+        let tested = self.call("post", of, session, Some(far)).await;
+        assert!(tested["found"]["failed"].is_string(), "{tested}");
     }
 
     /// A tool server is registered, listed, signed in to and out of.

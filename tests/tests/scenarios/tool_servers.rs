@@ -1,409 +1,385 @@
-//! Tool servers of the web: people sign in to them, and what is secret of them is seen nowhere.
+//! Tool servers on a runner: their questions, prompts, resources and hooks, and a look at one.
 
-pub(super) mod double;
+use std::path::PathBuf;
 
-use std::fs;
-
-use reqwest::redirect::Policy;
-use serde_json::{Value, json};
-use shared_api::RoleName;
-use shared_types::event::{CallOutcome, TurnOutcome};
+use serde_json::json;
+use shared_api::Approval;
+use shared_types::event::{Answer, CallOutcome, TurnOutcome};
 use tests::{
-    browser::Browser,
-    gantry::{Gantry, Setup, Talk},
+    gantry::{Gantry, Runner, Told, eventually},
     model_server::{ModelServer, Reply},
 };
 
-use self::double::ToolServer;
+const SERVER: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/scenarios/tool_servers/server.py"
+);
 
-/// A server that may ask loopback, and the model that it asks.
-async fn gantry() -> (Gantry, ModelServer) {
+/// A server whose model is scripted, and a runner.
+async fn world() -> (Gantry, Runner, ModelServer) {
     let model = ModelServer::start().await;
-    let setup = Setup {
-        model: Some(model.base_url()),
-        settings: "[web]\nallow = [\"127.0.0.0/8\"]\n".to_owned(),
-        ..Setup::default()
-    };
-    (Gantry::with(setup).await, model)
-}
-
-pub(super) async fn done(gantry: &Gantry, arguments: &[&str]) -> String {
-    let output = gantry.cli(arguments).await;
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{arguments:?}: {output:?}");
-    told
-}
-
-/// Begins a sign-in as whoever has this token, and agrees as this person. Returns the address to which the browser is sent
-/// back.
-pub(super) async fn agreed(gantry: &Gantry, token: &str, person: &str) -> String {
-    let body = json!({ "server": "tracker" }).to_string();
-    let begun = gantry
-        .ask_as(token, "post", "/api/v1/tool-servers/sign-in", Some(body))
-        .await;
-    assert_eq!(begun.status, 200, "{}", begun.body);
-    sent_back(begun.body["url"].as_str().expect("an address"), person).await
-}
-
-/// The address to which the authorization server sends a browser back in which this person agrees.
-pub(super) async fn sent_back(url: &str, person: &str) -> String {
-    let browser = reqwest::Client::builder().redirect(Policy::none());
-    let browser = browser.build().expect("it can be set up");
-    let sent = browser.get(format!("{url}&person={person}")).send().await;
-    let sent = sent.expect("an answer");
-    let location = sent.headers()["location"].to_str().expect("text");
-    location.to_owned()
-}
-
-pub(super) async fn answered(gantry: &Gantry, token: &str, address: &str) -> (u16, Value) {
-    let at = "/api/v1/tool-servers/sign-in/answer";
-    let body = json!({ "address": address }).to_string();
-    let answer = gantry.ask_as(token, "post", at, Some(body)).await;
-    (answer.status, answer.body)
-}
-
-async fn sign_in_state(gantry: &Gantry, token: &str) -> Value {
-    let listed = gantry
-        .ask_as(token, "get", "/api/v1/tool-servers", None)
-        .await;
-    listed.body["tool_servers"][0]["sign_in"].clone()
-}
-
-/// The outcome and the text of a call of the server's tool.
-pub(super) async fn who(talk: &mut Talk, model: &ModelServer) -> (CallOutcome, String) {
-    let call = Reply::call("mcp__tracker__whoami", json!({}));
-    model.script(vec![call, Reply::text("done")]);
-    let told = talk.say("who am I?").await;
-    assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
-    let calls = told.calls();
-    let (outcome, text) = calls.first().expect("a call");
-    (*outcome, (*text).to_owned())
-}
-
-/// All bytes of the server's folder: database, logs and output.
-fn stored(gantry: &Gantry) -> Vec<u8> {
-    let mut folders = vec![gantry.home().join("server")];
-    let mut bytes = gantry.log().into_bytes();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).expect("it is there") {
-            let path = entry.expect("it can be read").path();
-            match path.is_dir() {
-                true => folders.push(path),
-                false => bytes.extend(fs::read(path).unwrap_or_default()),
-            }
-        }
-    }
-    bytes
-}
-
-fn has(bytes: &[u8], word: &str) -> bool {
-    bytes
-        .windows(word.len())
-        .any(|window| window == word.as_bytes())
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_person_signs_in_to_a_tool_server_and_nobody_else_uses_that_sign_in() {
-    let (gantry, model) = gantry().await;
-    let server = ToolServer::start().await;
-    let bob = gantry.person("bob", RoleName::Member).await;
-    let add = ["mcp", "add", "tracker", "--tenant", "--url", &server.mcp()];
-    done(&gantry, &add).await;
-    assert_eq!(sign_in_state(&gantry, gantry.token()).await, "none");
-
-    // A turn goes on without the server, and says so to the model; the person is told what to do.
-    let mut talk = gantry.talk().await;
-    model.script(vec![Reply::text("done")]);
-    talk.say("hello").await;
-    let request = model.requests().pop().expect("a request").to_string();
-    assert!(
-        request.contains("missing now") && request.contains("tracker"),
-        "{request}"
-    );
-    let listed = done(&gantry, &["mcp"]).await;
-    assert!(
-        listed.contains("sign in: gantry mcp login tracker"),
-        "{listed}"
-    );
-    let shown = done(&gantry, &["show", &talk.session().to_string()]).await;
-    assert!(shown.contains("gantry mcp login tracker"), "{shown}");
-
-    let back = agreed(&gantry, gantry.token(), "ada").await;
-    let path = back.strip_prefix(gantry.url()).expect("this server's");
-    // A browser that another site leads here shows no cookie: the page leads to itself, and takes nothing.
-    let stranger = gantry.request("get", path).send().await.expect("a page");
-    assert!(stranger.headers().contains_key("refresh"));
-    let again = format!("{path}&again=1");
-    let stranger = gantry.request("get", &again).send().await.expect("a page");
-    assert_eq!(stranger.status(), 401);
-    let (status, told) = answered(&gantry, &bob, &back).await;
-    assert_eq!(status, 409, "a sign-in of another person: {told}");
-    let forged = back.replace("&iss=", "&iss=https%3A%2F%2Felsewhere.example%2F&x=");
-    let browser = Browser::sign_in(&gantry, &gantry.sign_in_code().await).await;
-    let page = browser.request("get", path).send().await.expect("a page");
-    assert_eq!(page.status(), 200, "{:?}", page.text().await);
-    let (status, _) = answered(&gantry, gantry.token(), &back).await;
-    assert_eq!(status, 409, "a state that was used");
-    let (status, _) = answered(&gantry, gantry.token(), &forged).await;
-    assert_eq!(status, 409, "a state that was used, with another issuer");
-
-    assert_eq!(sign_in_state(&gantry, gantry.token()).await, "signed_in");
-    let (outcome, text) = who(&mut talk, &model).await;
-    assert_eq!(outcome, CallOutcome::Completed, "{text}");
-    assert!(text.contains("you are ada"), "{text}");
-    assert_eq!(sign_in_state(&gantry, &bob).await, "none");
-    server.told().asked.clear();
-    let (outcome, text) = who(&mut gantry.talk_as(&bob).await, &model).await;
-    assert_ne!(outcome, CallOutcome::Completed, "{text}");
-    let asked = std::mem::take(&mut server.told().asked);
-    assert!(
-        !asked.is_empty() && asked.iter().all(|(token, _)| token.is_none()),
-        "{asked:?}"
-    );
-
-    let tokens = server.told().tokens();
-    let bytes = stored(&gantry);
-    for token in &tokens {
-        assert!(!has(&bytes, token), "{token} is stored in the clear");
-    }
-    done(&gantry, &["mcp", "logout", "tracker"]).await;
-    assert!(
-        server
-            .told()
-            .revoked
-            .iter()
-            .all(|token| tokens.contains(token))
-    );
-    assert_eq!(server.told().revoked.len(), 1);
-    assert_eq!(sign_in_state(&gantry, gantry.token()).await, "none");
-    let (outcome, _) = who(&mut talk, &model).await;
-    assert_ne!(outcome, CallOutcome::Completed);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_answer_of_another_issuer_brings_no_token() {
-    let (gantry, _model) = gantry().await;
-    let server = ToolServer::start().await;
-    done(&gantry, &["mcp", "add", "tracker", "--url", &server.mcp()]).await;
-    for (from, to, words) in [
-        (
-            "&iss=http",
-            "&iss=https%3A%2F%2Felsewhere.example&x=http",
-            "elsewhere.example",
-        ),
-        ("&iss=", "&x=", "does not say which"),
-        ("&code=", "&error=access_denied&x=", "access_denied"),
-    ] {
-        let back = agreed(&gantry, gantry.token(), "ada")
-            .await
-            .replace('?', "?&");
-        assert!(back.contains(from), "{back}");
-        let (status, told) = answered(&gantry, gantry.token(), &back.replace(from, to)).await;
-        assert_eq!(status, 409);
-        assert!(told.to_string().contains(words), "{told}");
-    }
-    assert_eq!(sign_in_state(&gantry, gantry.token()).await, "none");
-    assert_eq!(server.told().tokens(), Vec::<String>::new());
-    // A server that is described as another one gets no sign-in at all.
-    server.told().calls_itself = Some("https://elsewhere.example/mcp".to_owned());
-    let body = json!({ "server": "tracker" }).to_string();
-    let refused = gantry
-        .ask("post", "/api/v1/tool-servers/sign-in", Some(body))
-        .await;
-    assert_eq!(refused.status, 409, "{}", refused.body);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_refresh_token_is_spent_once_however_many_calls_want_another_token() {
-    let (gantry, model) = gantry().await;
-    let server = ToolServer::start().await;
-    done(&gantry, &["mcp", "add", "tracker", "--url", &server.mcp()]).await;
-    // So short that each request renews it.
-    server.told().good_for = 1;
-    let back = agreed(&gantry, gantry.token(), "ada").await;
-    answered(&gantry, gantry.token(), &back).await;
-    model.script(vec![Reply::text("done"); 4]);
-    let mut talks = Vec::new();
-    for _ in 0..4 {
-        talks.push(gantry.talk().await);
-    }
-    let turns = talks.iter_mut().map(|talk| talk.say("hello"));
-    futures_util::future::join_all(turns).await;
-    let renewals = server.told().renewals;
-    assert!(renewals >= 4, "{renewals}");
-    assert_eq!(server.told().thefts, 0);
-    let (outcome, text) = who(&mut talks[0], &model).await;
-    assert_eq!(
-        (outcome, text.contains("you are ada")),
-        (CallOutcome::Completed, true),
-        "{text}"
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_token_goes_to_no_other_address() {
-    let (gantry, model) = gantry().await;
-    let (server, elsewhere) = (ToolServer::start().await, ToolServer::start().await);
-    elsewhere.told().is_open = true;
-    done(&gantry, &["mcp", "add", "tracker", "--url", &server.mcp()]).await;
-    let back = agreed(&gantry, gantry.token(), "ada").await;
-    answered(&gantry, gantry.token(), &back).await;
-    server.told().sends_on = Some(elsewhere.mcp());
-    model.script(vec![Reply::text("done")]);
-    gantry.talk().await.say("hello").await;
-    assert!(server.told().asked.iter().any(|(token, _)| token.is_some()));
-    assert_eq!(elsewhere.told().asked.len(), 0);
-    // The same name at another address is another server.
-    done(
-        &gantry,
-        &["mcp", "add", "tracker", "--url", &elsewhere.mcp()],
-    )
-    .await;
-    model.script(vec![Reply::text("done")]);
-    gantry.talk().await.say("hello").await;
-    let asked = std::mem::take(&mut elsewhere.told().asked);
-    assert!(
-        !asked.is_empty() && asked.iter().all(|(token, _)| token.is_none()),
-        "{asked:?}"
-    );
-}
-
-/// A program that answers with the value of its variable KEY, as a tool server in the shell.
-const PROGRAM: &str = r#"while IFS= read -r line; do
-id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
-case "$line" in
-*'"method":"initialize"'*) r='"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}';;
-*'"method":"tools/list"'*) r='"result":{"tools":[{"name":"whoami","inputSchema":{"type":"object"}}]}';;
-*'"method":"tools/call"'*) r='"result":{"content":[{"type":"text","text":"'"$(printf %s "$KEY" | rev)"'"}]}';;
-*'"id"'*) r='"error":{"code":-32601,"message":"no"}';;
-*) continue;;
-esac
-printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$r"
-done"#;
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_values_of_a_tool_server_are_seen_nowhere_and_reach_it() {
-    const KEY: &str = "s3cret-canary-4d1f";
-    const YEK: &str = "f1d4-yranac-terc3s";
-    let (gantry, model) = gantry().await;
+    let gantry = Gantry::scripted(&model).await;
     let runner = gantry.runner("laptop").await;
-    let server = ToolServer::start().await;
-    server.told().is_open = true;
-    let header = format!("X-Key: {KEY}");
-    done(
-        &gantry,
-        &[
-            "mcp",
-            "add",
-            "tracker",
-            "--url",
-            &server.mcp(),
-            "--header",
-            &header,
-        ],
+    (gantry, runner, model)
+}
+
+/// Registers the server of this era under this name.
+async fn register(gantry: &Gantry, name: &str, era: &str) {
+    let added = gantry
+        .cli(&["mcp", "add", name, "--", "python3", SERVER, era])
+        .await;
+    assert!(added.status.success(), "{added:?}");
+}
+
+async fn cli(gantry: &Gantry, arguments: &[&str]) -> (bool, String) {
+    let output = gantry.cli(arguments).await;
+    let said = [output.stdout, output.stderr].concat();
+    (
+        output.status.success(),
+        String::from_utf8_lossy(&said).into_owned(),
     )
-    .await;
-    let mut talk = gantry.talk().await;
-    let (outcome, text) = who(&mut talk, &model).await;
-    assert_eq!(outcome, CallOutcome::Completed, "{text}");
+}
+
+/// The open question, once it has these words.
+async fn question(gantry: &Gantry, words: &str) -> Approval {
+    let client = gantry.client();
+    eventually("the person is asked", async || {
+        let open = client.approvals(false, 10).await.expect("a list").pop()?;
+        open.question
+            .title()
+            .contains("The tool server")
+            .then_some(())?;
+        let shown = serde_json::to_string(&open.question).expect("JSON");
+        shown.contains(words).then_some(open)
+    })
+    .await
+}
+
+async fn says(gantry: &Gantry, words: &str, text: &str) {
+    let asked = question(gantry, words).await;
+    let answer = Answer::Said {
+        text: text.to_owned(),
+    };
+    let answered = gantry.client().answer(asked.id, asked.digest, answer).await;
+    answered.expect("it is taken");
+}
+
+fn results(told: &Told) -> Vec<String> {
+    assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
+    let texts = told.calls().into_iter().map(|(outcome, text)| {
+        assert_eq!(outcome, CallOutcome::Completed, "{text}");
+        text.lines().last().unwrap_or_default().to_owned()
+    });
+    texts.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_question_of_a_tool_server_is_answered_by_the_person_in_both_eras() {
+    let (gantry, _runner, model) = world().await;
+    for era in ["legacy", "modern"] {
+        register(&gantry, era, era).await;
+        let call = |tool: &str| Reply::call(format!("mcp__{era}__{tool}"), "{}");
+        model.script(vec![call("book"), call("sign"), Reply::text("done")]);
+        let mut talk = gantry.talk().await;
+        let turn = talk.send("book it").await;
+        says(
+            &gantry,
+            &format!("{era} asks: Where to?\\n\\ncity (1 of 2)"),
+            "Paris",
+        )
+        .await;
+        says(&gantry, "nights (2 of 2)", "many").await;
+        says(&gantry, "\\\"many\\\" is no whole number", "3").await;
+        let sign = question(&gantry, "https://sign.example.org/c/1").await;
+        let deny = Answer::Denied { words: None };
+        let denied = gantry.client().answer(sign.id, sign.digest, deny).await;
+        denied.expect("it is taken");
+        let results = results(&talk.ended(turn).await);
+        let booked = json!({ "action": "accept", "content": { "city": "Paris", "nights": 3 } });
+        let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
+        assert_eq!(read(&results[0]), booked);
+        assert_eq!(read(&results[1]), json!({ "action": "decline" }));
+        // The tools of both together would have to be found by a search.
+        assert!(cli(&gantry, &["mcp", "remove", era]).await.0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_is_cancelled_where_nobody_is_there_and_closed_where_the_server_is_killed() {
+    let (mut gantry, runner, model) = world().await;
+    register(&gantry, "s", "legacy").await;
+    let book = || Reply::call("mcp__s__book", "{}");
+    model.script(vec![book(), Reply::text("done")]);
+    let output = gantry
+        .cli(&["chat", "--json", "--mode", "full", "book it"])
+        .await;
+    let events = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        server
-            .told()
-            .asked
-            .iter()
-            .all(|(_, key)| key.as_deref() == Some(KEY))
+        events.contains("nobody_there") && events.contains(r#"\"action\": \"cancel\""#),
+        "{events}"
     );
 
-    // A person's own value stands for a reference.
-    let add = [
+    model.script(vec![book(), Reply::text("done")]);
+    let mut talk = gantry.talk().await;
+    let turn = talk.send("book it").await;
+    let asked = question(&gantry, "city (1 of 2)").await;
+    gantry.kill_server().await;
+    gantry.start_server().await;
+    let told = talk.ended(turn).await;
+    let [(CallOutcome::Unknown, text)] = told.calls()[..] else {
+        panic!("{:?}", told.calls());
+    };
+    assert!(text.contains("outcome unknown"), "{text}");
+    let late = Answer::Said {
+        text: "Paris".to_owned(),
+    };
+    let late = gantry.client().answer(asked.id, asked.digest, late).await;
+    let late = late.expect_err("it is closed").to_string();
+    assert!(late.contains("closed without an answer"), "{late}");
+    let calls = runner.file("calls").unwrap_or_default();
+    assert_eq!(calls.lines().count(), 2, "each call was sent once: {calls}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn prompts_are_commands_and_resources_are_attached_and_read() {
+    let (gantry, _runner, model) = world().await;
+    register(&gantry, "s", "modern").await;
+    model.script(vec![
+        Reply::call("mcp__s__resources", "{}"),
+        Reply::call("mcp__s__resources", r#"{"uri":"note://one"}"#),
+        Reply::text("read"),
+        Reply::text("greeted"),
+        Reply::text("seen"),
+    ]);
+    let mut talk = gantry.talk().await;
+    let client = gantry.client();
+    let told = talk.say("read the notes").await;
+    let texts: Vec<_> = told
+        .calls()
+        .into_iter()
+        .map(|(_, text)| text.to_owned())
+        .collect();
+    assert!(texts[0].contains("note://one  The first note"), "{texts:?}");
+    assert!(texts[1].contains("the moon is far"), "{texts:?}");
+
+    let session = talk.session();
+    let servers = client.tool_servers(session).await.expect("a list");
+    assert_eq!(servers[0].prompts[0].command, "s:greet");
+    assert_eq!(servers[0].prompts[0].arguments, "WHO [HOW]");
+    assert_eq!(servers[0].resources[0].mention, "@s:note://one");
+
+    let run = async |line: &str| {
+        let command = shared_api::RunCommand {
+            line: line.to_owned(),
+            terms: Default::default(),
+            client_id: None,
+        };
+        client
+            .run_command(session, &command, &line.len().to_string())
+            .await
+    };
+    let lacks = run("/s:greet")
+        .await
+        .expect_err("it wants a value")
+        .to_string();
+    assert!(lacks.contains("write /s:greet WHO [HOW]"), "{lacks}");
+    let unknown = run("/s:grit x")
+        .await
+        .expect_err("there is none")
+        .to_string();
+    assert!(
+        unknown.contains("has no prompt grit; there is: greet"),
+        "{unknown}"
+    );
+    let sent = run("/mcp__s__greet Ann very warmly")
+        .await
+        .expect("it is sent");
+    talk.ended(sent.message.expect("a message").turn).await;
+    talk.say("look at @s:note://one and @s:dot://, please")
+        .await;
+    let absent = client
+        .send_message(
+            session,
+            &serde_json::from_value(json!({ "text": "see @s:gone://" })).expect("a message"),
+        )
+        .await;
+    let absent = absent.expect_err("there is none").to_string();
+    assert!(absent.contains("does not give gone://"), "{absent}");
+
+    let requests = model.requests();
+    let last = requests.last().expect("a request").to_string();
+    assert!(
+        last.contains("[prompt greet of the tool server s]\\nGreet Ann, very warmly."),
+        "{last}"
+    );
+    assert!(
+        last.contains("[resource note://one]\\nthe moon is far"),
+        "{last}"
+    );
+    assert!(last.contains("[an image: image/png, 70 bytes"), "{last}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_at_a_tool_server_says_what_it_has_or_what_to_do() {
+    let (gantry, runner, model) = world().await;
+    let file = json!({ "mcpServers": { "project": { "command": "sh", "args": ["-c", "touch started; exit 1"] } } });
+    std::fs::write(runner.workspace().join(".mcp.json"), file.to_string()).expect("it is written");
+    model.script(vec![Reply::text("hello")]);
+    let mut talk = gantry.talk().await;
+    talk.say("hello").await;
+    register(&gantry, "slow", "slow").await;
+    let (works, said) = cli(&gantry, &["mcp", "test", "slow"]).await;
+    assert!(works, "{said}");
+    for words in [
+        "stand-in 1",
+        "MCP 2026-07-28",
+        "tools: 6",
+        "mcp__slow__echo",
+        "/slow:greet WHO [HOW]  Greets",
+        "@slow:note://one",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let bad = [
         "mcp",
         "add",
-        "tracker",
-        "--url",
-        &server.mcp(),
-        "--header",
-        "X-Key: ${MINE}",
+        "bad",
+        "--",
+        "sh",
+        "-c",
+        "echo out of cheese >&2; exit 7",
     ];
-    done(&gantry, &add).await;
-    model.script(vec![Reply::text("done")]);
-    talk.say("hello").await;
-    let shown = done(&gantry, &["show", &talk.session().to_string()]).await;
-    assert!(shown.contains("gantry mcp values set MINE"), "{shown}");
-    let value = json!({ "name": "MINE", "value": YEK }).to_string();
-    let put = gantry.ask("put", "/api/v1/tool-values", Some(value)).await;
-    assert_eq!(put.status, 200);
-    server.told().asked.clear();
-    let (outcome, text) = who(&mut gantry.talk().await, &model).await;
-    assert_eq!(outcome, CallOutcome::Completed, "{text}");
+    assert!(cli(&gantry, &bad).await.0);
+    let (works, said) = cli(&gantry, &["mcp", "test", "bad"]).await;
     assert!(
-        server
-            .told()
-            .asked
-            .iter()
-            .all(|(_, key)| key.as_deref() == Some(YEK))
+        !works && said.contains("it exited with code 7: out of cheese"),
+        "{said}"
     );
-
-    // The same server as a program: the value that is not written again stays.
-    let variable = format!("KEY={KEY}");
-    done(
-        &gantry,
-        &[
-            "mcp", "add", "tracker", "--env", &variable, "--", "sh", "-c", PROGRAM,
-        ],
-    )
-    .await;
-    let (outcome, text) = who(&mut talk, &model).await;
-    assert_eq!(
-        (outcome, text.contains(YEK)),
-        (CallOutcome::Completed, true),
-        "{text}"
+    let (works, said) = cli(&gantry, &["mcp", "test", "project"]).await;
+    assert!(
+        !works && said.contains("gantry extensions trust .mcp.json"),
+        "{said}"
     );
-    done(
-        &gantry,
-        &[
-            "mcp",
-            "add",
-            "tracker",
-            "--env",
-            "KEY=(hidden)",
-            "--",
-            "sh",
-            "-c",
-            PROGRAM,
-        ],
-    )
-    .await;
-    let (_, text) = who(&mut talk, &model).await;
-    assert!(text.contains(YEK), "{text}");
-    done(&gantry, &["mcp", "remove", "tracker"]).await;
-
-    // And in a file of the project, which is read again when the server starts.
-    let file = json!({ "mcpServers": { "tracker": { "command": "sh", "args": ["-c", PROGRAM], "env": { "KEY": KEY } } } });
-    fs::write(runner.workspace().join(".mcp.json"), file.to_string()).expect("it is written");
-    model.script(vec![Reply::text("done")]);
-    talk.say("look").await;
-    let session = talk.session().to_string();
-    done(
-        &gantry,
-        &["extensions", "trust", "--yes", "--session", &session],
-    )
-    .await;
-    let (outcome, text) = who(&mut talk, &model).await;
-    assert_eq!(
-        (outcome, text.contains(YEK)),
-        (CallOutcome::Completed, true),
-        "{text}"
+    assert!(
+        !runner.workspace().join("started").exists(),
+        "nobody trusts it"
     );
+    let (works, said) = cli(&gantry, &["mcp", "test", "none"]).await;
+    assert!(!works && said.contains("gantry mcp add"), "{said}");
+}
 
-    let at = format!("/api/v1/sessions/{session}/extensions");
-    for path in [
-        at.as_str(),
-        "/api/v1/extensions",
-        "/api/v1/tool-servers",
-        "/api/v1/audit",
-    ] {
-        let answer = gantry.ask("get", path, None).await;
-        assert!(!answer.body.to_string().contains(KEY), "{path}");
-    }
-    assert!(!has(&stored(&gantry), KEY), "it is stored in the clear");
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_asks_a_tool_server_about_a_part_of_its_event() {
+    let (gantry, runner, model) = world().await;
+    register(&gantry, "s", "legacy").await;
+    let hooks = json!({ "hooks": { "PreToolUse": [{ "matcher": "Bash", "hooks": [
+        { "type": "mcp_tool", "server": "s", "tool": "judge", "input": { "text": "run ${tool_input.command}" }, "timeout": 30 },
+    ] }] } });
+    let path = runner.home().join("hooks.json");
+    std::fs::write(&path, hooks.to_string()).expect("it is written");
+    let added = cli(&gantry, &["hooks", "add", &path.display().to_string()]).await;
+    assert!(added.0, "{added:?}");
+    let shell = |command: &str| Reply::call("Shell", json!({ "command": command }));
+    model.script(vec![
+        shell("echo secret > a"),
+        shell("echo plain > b"),
+        Reply::text("done"),
+    ]);
+    let told = gantry.talk().await.say("run them").await;
+    let calls = told.calls();
+    assert!(calls[0].1.contains("the judge says no"), "{calls:?}");
+    assert_eq!(calls[1].0, CallOutcome::Completed, "{calls:?}");
+    assert!(runner.file("a").is_none() && runner.file("b").is_some());
+    let judged = runner.file("calls").unwrap_or_default();
+    assert!(
+        judged.contains(r#"judge {"text": "run echo plain > b"}"#),
+        "{judged}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_made_with_the_python_sdk_of_mcp_is_used_with_all_that_it_has() {
+    let python = peer("GANTRY_MCP_PYTHON");
+    let file = SERVER.replace("server.py", "sdk.py");
+    uses_all(&[&python.display().to_string(), &file]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_made_with_the_typescript_sdk_of_mcp_is_used_with_all_that_it_has() {
+    let installed = peer("GANTRY_MCP_NPM").display().to_string();
+    let file = SERVER.replace("server.py", "sdk.mjs");
+    uses_all(&["node", &file, &installed]).await;
+}
+
+/// A call with a question, a prompt and a resource of the server that this command starts.
+async fn uses_all(command: &[&str]) {
+    let (gantry, _runner, model) = world().await;
+    let added = cli(&gantry, &[&["mcp", "add", "s", "--"], command].concat()).await;
+    assert!(added.0, "{added:?}");
+    model.script(vec![
+        Reply::call("mcp__s__book", "{}"),
+        Reply::text("booked"),
+        Reply::text("greeted"),
+    ]);
+    let mut talk = gantry.talk().await;
+    let turn = talk.send("book it").await;
+    says(&gantry, "city (1 of 2)", "Paris").await;
+    says(&gantry, "nights (2 of 2)", "2").await;
+    assert_eq!(results(&talk.ended(turn).await), ["Paris, 2 nights"]);
+    let greet = shared_api::RunCommand {
+        line: "/s:greet Ann".to_owned(),
+        terms: Default::default(),
+        client_id: None,
+    };
+    let client = gantry.client();
+    let sent = client.run_command(talk.session(), &greet, "greet").await;
+    let sent = sent.expect("it is sent").message.expect("a message");
+    talk.ended(sent.turn).await;
+    let asked = model.requests().pop().expect("a request").to_string();
+    assert!(asked.contains("Greet Ann."), "{asked}");
+    let tested = client.test_tool_server(talk.session(), "s").await;
+    let tested = tested.expect("it is looked at");
+    let has = (
+        tested.failed,
+        tested.tools.len(),
+        tested.prompts.len(),
+        tested.resources.len(),
+    );
+    assert_eq!(has, (None, 2, 1, 1));
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the environment of the tests is theirs to read"
+)]
+fn peer(name: &str) -> PathBuf {
+    std::env::var_os(name)
+        .unwrap_or_else(|| panic!("{name} is not set: run this with make test, which installs it"))
+        .into()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_terminal_asks_for_a_server_and_completes_its_prompts_and_resources() {
+    let (gantry, _runner, model) = world().await;
+    register(&gantry, "s", "modern").await;
+    model.script(vec![
+        Reply::call("mcp__s__book", "{}"),
+        Reply::text("it is booked"),
+    ]);
+    let screen = gantry.screen(&["chat"]);
+    screen.until_shown("Say what you want done").await;
+    screen.type_in("book it\r");
+    screen
+        .until_shown("The tool server s asks: Where to?")
+        .await;
+    screen.until_shown("Enter answers").await;
+    screen.type_in("Paris\r");
+    screen.until_shown("- takes that.").await;
+    screen.until_shown("Enter answers").await;
+    screen.type_in("-\r");
+    screen.until_shown("it is booked").await;
+    screen.type_in("/s:");
+    screen.until_shown("/s:greet").await;
+    screen.type_in("\x15@s:note");
+    screen.until_shown("s:note://one").await;
 }

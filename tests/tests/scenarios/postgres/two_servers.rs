@@ -10,7 +10,7 @@ use tests::{
     work::Work,
 };
 
-use super::super::tool_servers::{agreed, answered, done, double::ToolServer, who};
+use super::super::tool_sign_ins::{agreed, answered, done, double::ToolServer, who};
 
 /// A server with a runner, and another server beside it.
 async fn two(postgres: &Postgres) -> (Gantry, Runner, Gantry) {
