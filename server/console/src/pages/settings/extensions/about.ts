@@ -87,8 +87,18 @@ export function aboutOf(extension: Extension): string {
 }
 
 function actionOf({ handler }: Hook): string {
-  if (handler.type === "command") return handler.command;
-  return handler.type === "http" ? `POST ${handler.url}` : handler.name;
+  switch (handler.type) {
+    case "command":
+      return handler.command;
+    case "http":
+      return `POST ${handler.url}`;
+    case "mcp_tool": {
+      const input = handler.input === undefined ? "" : ` ${JSON.stringify(handler.input)}`;
+      return `${handler.server}: ${handler.tool}${input}`;
+    }
+    case "built_in":
+      return handler.name;
+  }
 }
 
 function wayTo({ transport }: ToolServer): string {
