@@ -81,7 +81,7 @@ impl Store {
             .bind(integer(events.len() as u64))
             .bind(now.as_micros())
             .bind(new.turn.to_string())
-            .execute(&mut *tx)
+            .execute(&mut tx)
             .await?;
             let mut of_chat = Vec::with_capacity(events.len());
             for (seq, event) in (1..).zip(&events) {

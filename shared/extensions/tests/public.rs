@@ -134,6 +134,10 @@ fn line_ends_of_windows_and_a_mark_at_the_beginning_change_nothing() {
 }
 
 #[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the environment says where tests/run has installed it"
+)]
 fn the_reference_of_agent_skills_takes_nothing_that_is_refused_here() {
     let judge = std::env::var("GANTRY_SKILLS_REF").expect("run it by: tests/run");
     let mut taken = 0;
