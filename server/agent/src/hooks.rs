@@ -11,7 +11,7 @@ use regex::Regex;
 use serde_json::{Map, Value, json};
 use shared_types::{
     SessionId,
-    event::{Hook, HookDecision, HookEnd, HookEvent, HookHandler, Provenance},
+    event::{Hook, HookDecision, HookEnd, HookEvent, Provenance},
 };
 
 pub(crate) use names::{inward, names_of, outward};

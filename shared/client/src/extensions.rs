@@ -56,7 +56,7 @@ impl Client {
     ///
     /// # Errors
     /// See [`Client::sign_in`].
-    pub async fn tool_servers(
+    pub async fn session_tool_servers(
         &self,
         session: SessionId,
     ) -> Result<Vec<SessionToolServer>, ClientError> {

@@ -121,6 +121,11 @@ fn hook(on: HookEvent, matcher: &str, written: Value, from: &Provenance) -> Resu
     };
     let fails_closed = is_guarding(on) || words.on_failure.as_deref() == Some("block");
     let handler = handler(words)?;
+    if on == HookEvent::SessionEnd && matches!(handler, HookHandler::McpTool { .. }) {
+        return Err(Invalid::new(
+            "the tool servers of a session end before it: use a command or an address",
+        ));
+    }
     Ok(Hook {
         on,
         matcher: matcher.to_owned(),
@@ -293,6 +298,15 @@ mod tests {
                 command: r"x 'a'\''b'".to_owned()
             }
         );
+    }
+
+    #[test]
+    fn no_tool_server_is_called_at_the_end_of_a_session() {
+        let hook = r#"[{"hooks": [{"type": "mcp_tool", "server": "a", "tool": "b"}]}]"#;
+        let text = format!(r#"{{"hooks": {{"SessionEnd": {hook}, "SessionStart": {hook}}}}}"#);
+        let (hooks, unread) = read(&text).unwrap();
+        assert_eq!((hooks.len(), unread.len()), (1, 1));
+        assert_eq!(hooks[0].on, HookEvent::SessionStart);
     }
 
     #[test]

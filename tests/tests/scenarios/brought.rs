@@ -1,7 +1,7 @@
 //! What people bring: worktrees of agents, conversations that agents begin, plugins, hooks and tool servers, with the real
 //! programs.
 
-use std::{path::Path, process::Command, time::Instant};
+use std::{path::Path, process::Command};
 
 use shared_api::{ChangeSession, RunCommand};
 use shared_types::{
@@ -360,19 +360,15 @@ async fn fifty_skills_cost_a_conversation_a_hundred_tokens_each_at_most() {
     let model = ModelServer::start().await;
     let gantry = Gantry::scripted(&model).await;
     let runner = gantry.runner("laptop").await;
-    let first_request = async |count: usize| -> (usize, std::time::Duration) {
+    let first_request = async || -> usize {
         model.script(vec![Reply::text("done")]);
         let mut talk = gantry.talk().await;
-        let began = Instant::now();
         let turn = talk.send("hello").await;
-        model.wait_for_requests(count).await;
-        let took = began.elapsed();
         talk.ended(turn).await;
         let last = model.requests().pop().expect("it was asked");
-        (last.to_string().len(), took)
+        last.to_string().len()
     };
-    let (_, _) = first_request(1).await;
-    let (without, before) = first_request(2).await;
+    let without = first_request().await;
     for number in 0..50 {
         let folder = runner
             .workspace()
@@ -382,11 +378,8 @@ async fn fifty_skills_cost_a_conversation_a_hundred_tokens_each_at_most() {
         let text = format!("---\nname: skill-{number}\ndescription: {words}\n---\nDo it.");
         std::fs::write(folder.join("SKILL.md"), text).expect("it is written");
     }
-    let (with, after) = first_request(3).await;
+    let with = first_request().await;
     let each = (with - without) / 50;
-    eprintln!(
-        "a skill takes {each} bytes; the first request came after {before:?}, with 50 skills after {after:?}"
-    );
     assert!(with > without + 50 * 100, "they are told");
     assert!(each <= 400, "{each} bytes are more than 100 tokens");
 }

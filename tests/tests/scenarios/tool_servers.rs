@@ -163,7 +163,7 @@ async fn prompts_are_commands_and_resources_are_attached_and_read() {
     assert!(texts[1].contains("the moon is far"), "{texts:?}");
 
     let session = talk.session();
-    let servers = client.tool_servers(session).await.expect("a list");
+    let servers = client.session_tool_servers(session).await.expect("a list");
     assert_eq!(servers[0].prompts[0].command, "s:greet");
     assert_eq!(servers[0].prompts[0].arguments, "WHO [HOW]");
     assert_eq!(servers[0].resources[0].mention, "@s:note://one");

@@ -79,8 +79,8 @@ pub fn session_end_hooks(
                 headers: headers.clone(),
                 json: json.into(),
             },
-            // It denies, and there is nothing to deny.
-            HookHandler::BuiltIn { .. } => return None,
+            // The one is not read for this event. The other denies, and there is nothing to deny.
+            HookHandler::McpTool { .. } | HookHandler::BuiltIn { .. } => return None,
         })
     };
     let actions = runs.into_iter().filter_map(|(_, hook)| {

@@ -1,6 +1,6 @@
 use shared_types::{
     Digest,
-    event::{Layer, Provenance},
+    event::{HookHandler, Layer, Provenance},
 };
 
 use super::*;
