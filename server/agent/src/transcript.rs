@@ -72,7 +72,7 @@ struct Shared {
     survey: Option<Arc<SurveyLog>>,
     /// The extensions that were found last.
     extensions: Arc<Extensions>,
-    /// How often a hook failed in a row, by its file, event and action.
+    /// The number of failures of a hook in a row, by its file, event and action.
     hook_failures: HashMap<(String, HookEvent, String), u32>,
     /// The tools of tool servers that were offered last.
     offered: Arc<[OfferedServer]>,
@@ -276,7 +276,7 @@ impl Transcript {
         self.shared.base.as_deref()
     }
 
-    /// How often this hook failed in a row.
+    /// The number of failures of this hook in a row.
     pub(crate) fn failures_of(&self, at: &str, on: HookEvent, action: &str) -> u32 {
         let hook = (at.to_owned(), on, action.to_owned());
         self.shared.hook_failures.get(&hook).copied().unwrap_or(0)

@@ -41,7 +41,7 @@ pub struct NewRegistered {
     pub text: String,
     /// The other files of a skill's folder, as a tar archive; empty without any.
     pub packed: Bytes,
-    /// Where it comes from: a path or an address; may be empty.
+    /// Its source: a path or an address; may be empty.
     pub source: String,
     /// True for all people of the tenant.
     pub for_everyone: bool,

@@ -176,7 +176,7 @@ pub struct App {
     pub approvals: Approvals,
     /// The rules about what agents may do.
     pub permissions: Permissions,
-    /// What people bring: skills, agents, hooks, tool servers.
+    /// The skills, agents, hooks and tool servers that people bring.
     pub extensions: Extensions,
     /// The uses that people make of tool servers themselves.
     pub tool_servers: ToolServerUses,

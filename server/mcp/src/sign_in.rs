@@ -107,7 +107,7 @@ pub enum SignInError {
     /// The tool server does not say where to sign in.
     #[error("the tool server wants a sign-in, but does not say where: {0}")]
     NotFound(String),
-    /// What the servers say does not fit together: one of them may be an impostor.
+    /// The words of the servers do not fit together: one of them may be an impostor.
     #[error("the sign-in is refused for your safety: {0}")]
     Unsafe(String),
     /// The client is not known, and cannot make itself known.

@@ -62,7 +62,7 @@ pub struct RegisteredExtension {
     pub text: String,
     /// SHA-256 of the file, or of the packed folder where it has one.
     pub digest: Digest,
-    /// Where it was added from: a path or an address; may be empty.
+    /// Its source: a path or an address; may be empty.
     pub source: String,
     /// The size of the other files of its folder, packed, in bytes; 0 without any.
     pub packed_bytes: u64,

@@ -52,7 +52,7 @@ pub struct NewExtension<'a> {
     pub text: &'a str,
     /// The digest of the text and the packed files.
     pub digest: Digest,
-    /// Where it comes from.
+    /// Its source.
     pub source: &'a str,
     /// The other files of its folder, packed; empty without any.
     pub packed: &'a [u8],

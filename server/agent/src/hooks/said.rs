@@ -1,4 +1,4 @@
-//! What a hook said: its exit code and its output, or the body of an answer.
+//! The words of a hook: its exit code and its output, or the body of an answer.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -41,7 +41,7 @@ pub(super) struct Client {
     pub(super) redirects: Vec<String>,
 }
 
-/// What a program says of itself: to register, and in its document.
+/// The words of a program about itself: to register, and in its document.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Registration {
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -111,7 +111,7 @@ fn place(address: &str) -> Option<String> {
     })
 }
 
-/// What a scope permits, for people.
+/// The rights of a scope, in words for people.
 fn means(scope: Scope) -> &'static str {
     match scope {
         Scope::Exec => "run commands and change files on your runners, without asking you",

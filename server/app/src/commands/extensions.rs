@@ -181,7 +181,7 @@ impl Commands {
     }
 }
 
-/// Where an extension comes from, in a few words.
+/// The layer and the file or row of an extension, in a few words.
 fn whence(from: &Provenance) -> String {
     match from.layer.is_on_runner() {
         true => from.at.clone(),

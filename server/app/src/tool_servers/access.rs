@@ -259,7 +259,10 @@ pub(crate) fn joined(scopes: &BTreeSet<String>) -> String {
 }
 
 fn wanted(of: &GrantOf) -> McpError {
-    McpError::SignIn(format!("it wants a sign-in: gantry mcp login {}", of.name))
+    McpError::SignIn(format!(
+        "it wants a sign-in: gantry mcp login {}, or Settings, Extensions in the web console",
+        of.name
+    ))
 }
 
 fn unread(error: impl std::fmt::Display) -> McpError {

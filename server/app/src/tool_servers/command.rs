@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// What a shell makes of the words.
+    /// The words as a shell reads them.
     fn shown(words: &[&str], env: &[(&str, &str)]) -> String {
         let args: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
         let start = of(

@@ -7,7 +7,7 @@ use shared_types::clean::peer_words;
 
 use super::{MAX_WORD_BYTES, scopes_of};
 
-/// What a refusal says of the token that would be accepted.
+/// The words of a refusal about the token that would be accepted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Challenge {
     /// The status of HTTP.

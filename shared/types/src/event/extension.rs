@@ -123,7 +123,7 @@ impl Layer {
     }
 }
 
-/// Where an extension comes from.
+/// The layer and the file or row of an extension.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Provenance {
@@ -151,7 +151,7 @@ pub struct Skill {
     /// True if the model is not told of it: only a person's slash command uses it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_people: bool,
-    /// Where it comes from.
+    /// Its origin.
     pub from: Provenance,
 }
 
@@ -180,7 +180,7 @@ pub struct Role {
     /// True if its agents work in a git worktree of their own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub worktree: bool,
-    /// Where it comes from; absent for one that Gantry brings.
+    /// Its origin; absent for one that Gantry brings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Provenance>,
 }
@@ -202,7 +202,7 @@ pub struct Hook {
     /// True if what it guards is refused when it fails.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fails_closed: bool,
-    /// Where it comes from.
+    /// Its origin.
     pub from: Provenance,
 }
 
@@ -282,7 +282,7 @@ pub struct HookEnd {
     pub number: u32,
     /// Its action, on one line.
     pub action: String,
-    /// Where it comes from.
+    /// Its origin.
     pub from: Provenance,
     /// The reason why it failed; absent if it did what it was to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -431,7 +431,7 @@ pub struct ToolServer {
     /// The time in which it has to be ready, in seconds, 1 to 600; absent for 60 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub startup_timeout_s: Option<u16>,
-    /// Where it comes from.
+    /// Its origin.
     pub from: Provenance,
 }
 
@@ -528,7 +528,7 @@ pub struct Plugin {
     /// Sentences for the model about it; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prompt: String,
-    /// Where it comes from.
+    /// Its origin.
     pub from: Provenance,
 }
 

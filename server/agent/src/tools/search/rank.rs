@@ -7,10 +7,10 @@ use std::{cmp::Ordering, collections::HashMap, sync::Arc};
 
 use crate::tools::Tool;
 
-/// How fast a word's count stops to matter.
+/// The speed at which a word's count stops to matter.
 const K1: f64 = 1.2;
 
-/// How much the length of a text matters.
+/// The weight of the length of a text, from 0 to 1.
 const B: f64 = 0.75;
 
 /// A word of a name counts so often as one of a description.
