@@ -322,15 +322,19 @@ async fn values(client: &Client, screen: Screen, command: Option<Values>) -> any
                 return Ok(());
             }
             let now = SystemClock::new().now();
-            let mut table = Table::new(["NAME", "SINCE"]).whole(&[0]);
+            let mut table = Table::new(["NAME", "HOST", "SINCE"]).whole(&[0]);
             for row in &rows {
-                table.row([clean_line(&row.name, MAX_CELL), ago(now.since(row.since))]);
+                table.row([
+                    clean_line(&row.name, MAX_CELL),
+                    clean_line(&row.host, MAX_CELL),
+                    ago(now.since(row.since)),
+                ]);
             }
             screen.print(&table.show(screen.style(), screen.columns()))
         }
-        Some(Values::Set { name }) => {
+        Some(Values::Set { name, host }) => {
             let value = models::secret(&clean_line(&name, 64))?;
-            client.put_tool_value(&name, Some(value)).await?;
+            client.put_tool_value(&name, Some((host, value))).await?;
             screen.line(&format!("set: {}", clean_line(&name, MAX_CELL)))
         }
         Some(Values::Remove { name }) => {

@@ -3,6 +3,7 @@ CREATE TABLE tool_values (
     tenant_id  TEXT COLLATE "C" NOT NULL,
     user_id    TEXT COLLATE "C" NOT NULL,
     name       TEXT COLLATE "C" NOT NULL,
+    host       TEXT COLLATE "C" NOT NULL,
     secret_id  TEXT COLLATE "C" NOT NULL,
     changed_at BIGINT NOT NULL,
     PRIMARY KEY (tenant_id, user_id, name),

@@ -206,6 +206,9 @@ pub(crate) enum Values {
     Set {
         /// Its name
         name: String,
+        /// The host to which it may be sent, such as api.example.org; it goes to no other
+        #[arg(long)]
+        host: String,
     },
     /// Remove a value
     Remove {

@@ -164,7 +164,13 @@ impl Extensions {
         }
         if secrets.has_open() {
             let before = self.secrets_before(ctx, new).await?;
-            secrets.keep(&before).map_err(invalid)?;
+            // Nobody reads a hidden value, so nobody sends it elsewhere.
+            if !before.0.is_empty() && !is_same_way(&before.0, &new.text, &new.name) {
+                return Err(AppError::Invalid(
+                    "its address or its command is another one: write its values again".to_owned(),
+                ));
+            }
+            secrets.keep(&before.1).map_err(invalid)?;
         }
         let id = SecretId::generate(&*self.clock, &*self.entropy);
         let plain = serde_json::to_string(&secrets).map_err(AppError::unavailable)?;
@@ -173,25 +179,27 @@ impl Extensions {
         Ok(Some(sealed))
     }
 
-    /// The values of the tool server in whose place a new one is put.
+    /// The text and the values of the tool server in whose place a new one is put.
     async fn secrets_before(
         &self,
         ctx: &OpContext,
         new: &NewRegistered,
-    ) -> Result<ServerSecrets, AppError> {
+    ) -> Result<(String, ServerSecrets), AppError> {
         let rows = self.store.extensions(ctx.tenant, ctx.user).await?;
         let before = rows.into_iter().find(|row| {
             row.kind == new.kind && row.name == new.name && row.user.is_none() == new.for_everyone
         });
         let Some(before) = before else {
-            return Ok(ServerSecrets::default());
+            return Ok(Default::default());
         };
         let Some(id) = before.secret else {
-            return Ok(secrets_of(&before.text, &before.name).unwrap_or_default());
+            let secrets = secrets_of(&before.text, &before.name).unwrap_or_default();
+            return Ok((before.text, secrets));
         };
         let sealed = self.store.secret(ctx.tenant, id).await?;
         let plain = self.vault.open(ctx.tenant, &sealed).await?;
-        serde_json::from_slice(plain.expose()).map_err(AppError::unavailable)
+        let secrets = serde_json::from_slice(plain.expose()).map_err(AppError::unavailable)?;
+        Ok((before.text, secrets))
     }
 
     /// Removes an extension of the user's, or of the tenant's.
@@ -322,6 +330,22 @@ impl Extensions {
 }
 
 /// Checks that an extension can be used.
+/// True if two files declare a tool server of this name with the same address or command, and the same client.
+fn is_same_way(before: &str, new: &str, name: &str) -> bool {
+    let way = |text: &str| {
+        let file: serde_json::Value = serde_json::from_str(text).ok()?;
+        let server = file.get("mcpServers")?.get(name)?;
+        let of = |part: &str| server.get(part).cloned().unwrap_or_default();
+        Some([
+            of("url"),
+            of("command"),
+            of("args"),
+            of("oauth")["clientId"].clone(),
+        ])
+    };
+    way(before).is_some_and(|before| way(new) == Some(before))
+}
+
 fn check(new: &NewRegistered) -> Result<(), String> {
     let NewRegistered {
         kind,

@@ -245,10 +245,12 @@ impl Sessions {
         self.store
             .change_session(ctx.tenant, session, &change, now)
             .await?;
-        if let Some(ending) = ending {
+        let after = self.store.session(ctx.tenant, session).await?;
+        // Of requests at the same time one has archived it.
+        if let Some(ending) = ending.filter(|_| after.archived_at == Some(now)) {
             self.ends.run(ctx, ending);
         }
-        Ok(self.store.session(ctx.tenant, session).await?)
+        Ok(after)
     }
 
     /// A page of the user's sessions that are archived, or of those that are not, the most recently used

@@ -175,8 +175,9 @@ impl ToolServerPool {
         place: Option<&ServerPlace>,
         lists: bool,
     ) -> Result<InUse, String> {
+        let values = self.values_stamp(session, server).await?;
         let slot = self.slot(session, &server.name)?;
-        let of = made_from(server, place);
+        let of = made_from(server, place, &values);
         let mut state = slot.state.lock().await;
         let opened = match &state.open {
             Some(open) if open.of == of && open.client.ended().is_none() => Ok(open.client.clone()),
@@ -199,6 +200,26 @@ impl ToolServerPool {
                 Err(why)
             }
         }
+    }
+
+    /// Words that change with the values of the session's person, where a server may be sent one: a connection with
+    /// values that are removed or changed is used no more.
+    async fn values_stamp(
+        &self,
+        session: SessionKey,
+        server: &ToolServer,
+    ) -> Result<String, String> {
+        let ToolServerTransport::Http { url, headers, .. } = &server.transport else {
+            return Ok(String::new());
+        };
+        if headers.is_empty() && !url.contains("${") {
+            return Ok(String::new());
+        }
+        let (store, tenant) = (&self.0.grants.store, session.tenant);
+        let unread = |error: StoreError| error.to_string();
+        let owner = store.session_owner(tenant, session.session).await;
+        let values = store.tool_values(tenant, owner.map_err(unread)?).await;
+        Ok(format!("{:?}", values.map_err(unread)?))
     }
 
     async fn open_anew(
@@ -367,8 +388,9 @@ impl ToolServerPool {
                 let mut headers =
                     values::whole(headers, secrets.headers).map_err(|why| words(&why))?;
                 let mut address = url.clone();
+                let host = values::host_of(url).map_err(|why| words(&why))?;
                 for text in headers.values_mut().chain([&mut address]) {
-                    let filled = self.0.grants.filled((tenant, user), text).await;
+                    let filled = self.0.grants.filled((tenant, user), text, &host).await;
                     *text = filled.map_err(|why| words(&why))?;
                 }
                 let remote = Remote::new(self.0.grants.web.client().clone(), &address, &headers);
@@ -467,7 +489,7 @@ fn failed(error: McpError) -> (Option<McpError>, String) {
 }
 
 /// The digest of all that a connection is made from.
-fn made_from(server: &ToolServer, place: Option<&ServerPlace>) -> Digest {
+fn made_from(server: &ToolServer, place: Option<&ServerPlace>, values: &str) -> Digest {
     let place = match (&server.transport, place) {
         (ToolServerTransport::Stdio { .. }, Some(place)) => {
             format!("{}/{}/{}", place.runner, place.sandbox, place.directory)
@@ -476,7 +498,7 @@ fn made_from(server: &ToolServer, place: Option<&ServerPlace>) -> Digest {
     };
     // Its fields are texts, which always have a JSON form.
     let server = serde_json::to_string(server).unwrap_or_default();
-    Digest::of(format!("{place}\n{server}").as_bytes())
+    Digest::of(format!("{place}\n{server}\n{values}").as_bytes())
 }
 
 impl SessionServers for ToolServerPool {

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use server_mcp::sign_in::{self, Answer, Begun, Grant, KnownClient, Own};
 use server_records::ExtensionKind;
-use server_store::{NewToolGrant, NewToolSignIn, StoreError};
+use server_store::{NewToolGrant, NewToolSignIn, StoreError, ToolValueRow};
 use shared_extensions::{ServerSecrets, read_servers};
 use shared_types::{
     Clock, Digest, Entropy, ExtensionId, SecretId, SessionId, Timestamp,
@@ -22,7 +22,7 @@ use crate::{
     rights::Action,
     tool_servers::{
         access::{Grants, joined, plain},
-        values::is_variable,
+        values::{host_of, is_variable},
     },
     vault::Plain,
 };
@@ -298,25 +298,25 @@ impl ToolSignIns {
         Ok(())
     }
 
-    /// The names of the user's values for tool servers, each with the time at which it was set.
+    /// The user's values for tool servers, without what they are.
     ///
     /// # Errors
     /// If the user may not see settings.
-    pub async fn values(&self, ctx: &OpContext) -> Result<Vec<(String, Timestamp)>, AppError> {
+    pub async fn values(&self, ctx: &OpContext) -> Result<Vec<ToolValueRow>, AppError> {
         self.gate.own(ctx, Action::SeeSettings)?;
         Ok(self.grants.store.tool_values(ctx.tenant, ctx.user).await?)
     }
 
-    /// Sets one of the user's values for tool servers, or removes it. Returns the time.
+    /// Sets one of the user's values for tool servers, which may be sent to a host, or removes it.
     ///
     /// # Errors
-    /// If the name or the value is none, there are too many or none to remove, or the user may not change settings.
+    /// If the name, the host or the value is none, there are too many or none to remove, or the user may not change settings.
     pub async fn put_value(
         &self,
         ctx: &OpContext,
         name: &str,
-        value: Option<String>,
-    ) -> Result<Timestamp, AppError> {
+        value: Option<(String, String)>,
+    ) -> Result<(), AppError> {
         self.gate.own(ctx, Action::ChangeSettings)?;
         if !is_variable(name) {
             return Err(AppError::Invalid(
@@ -327,8 +327,12 @@ impl ToolSignIns {
             (1..=MAX_VALUE_BYTES).contains(&value.len()) && !value.contains(char::is_control)
         };
         let now = self.clock.now();
+        let host = value.as_ref().map(|(host, _)| host_of(host)).transpose();
+        let host = host.map_err(|_| {
+            AppError::Invalid("the host is that of an address, such as api.example.org".to_owned())
+        })?;
         let sealed = match value {
-            Some(value) if is_value(&value) => {
+            Some((_, value)) if is_value(&value) => {
                 let id = SecretId::generate(&*self.clock, &*self.entropy);
                 let plain = Plain::new(value);
                 let sealed = self.grants.vault.seal(ctx.tenant, id, 1, &plain).await;
@@ -342,10 +346,11 @@ impl ToolSignIns {
             None => None,
         };
         let (store, by) = (&self.grants.store, ctx.by());
-        let put = store.put_tool_value(ctx.tenant, ctx.user, (name, sealed.as_ref()), &by, now);
+        let put = (name, sealed.as_ref().zip(host.as_deref()));
+        let put = store.put_tool_value(ctx.tenant, ctx.user, put, &by, now);
         match put.await {
             Err(StoreError::NotFound) => Err(AppError::NotFound("value")),
-            put => Ok(put.map(|()| now)?),
+            put => Ok(put?),
         }
     }
 

@@ -380,11 +380,13 @@ impl Store {
             let statement = match ends {
                 true => {
                     "UPDATE tool_grants SET secret_id = NULL, wanted = scopes, ends_at = NULL, renewing_until = NULL
-                     WHERE tenant_id = $1 AND user_id = $2 AND url = $3 AND secret_id = $4"
+                     WHERE tenant_id = $1 AND user_id = $2 AND url = $3 AND secret_id = $4
+                       AND EXISTS (SELECT 1 FROM secrets WHERE tenant_id = $1 AND id = $4 AND version = $5)"
                 }
                 false => {
                     "UPDATE tool_grants SET renewing_until = NULL
-                     WHERE tenant_id = $1 AND user_id = $2 AND url = $3 AND secret_id = $4"
+                     WHERE tenant_id = $1 AND user_id = $2 AND url = $3 AND secret_id = $4
+                       AND EXISTS (SELECT 1 FROM secrets WHERE tenant_id = $1 AND id = $4 AND version = $5)"
                 }
             };
             let changed = query(statement)
@@ -392,6 +394,7 @@ impl Store {
                 .bind(user.to_string())
                 .bind(url)
                 .bind(tokens.id.to_string())
+                .bind(i64::from(tokens.version))
                 .execute(&mut tx)
                 .await?;
             if ends && changed > 0 {

@@ -13,8 +13,19 @@ use crate::{
 /// Most values of a user.
 const VALUES_AT_MOST: u64 = 100;
 
+/// A value of a user, without what it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolValueRow {
+    /// Its name.
+    pub name: String,
+    /// The host to which it may be sent, with its port where the address has one.
+    pub host: String,
+    /// The time of its last change.
+    pub changed_at: Timestamp,
+}
+
 impl Store {
-    /// The names of a user's values, each with the time of its last change.
+    /// A user's values, by their names.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -22,21 +33,25 @@ impl Store {
         &self,
         tenant: TenantId,
         user: UserId,
-    ) -> Result<Vec<(String, Timestamp)>, StoreError> {
+    ) -> Result<Vec<ToolValueRow>, StoreError> {
         let rows: Vec<Row> = query(
-            "SELECT name, changed_at FROM tool_values WHERE tenant_id = $1 AND user_id = $2 ORDER BY name",
+            "SELECT name, host, changed_at FROM tool_values WHERE tenant_id = $1 AND user_id = $2 ORDER BY name",
         )
         .bind(tenant.to_string())
         .bind(user.to_string())
         .fetch_all(&mut self.read(tenant).await?)
         .await?;
-        let values = rows
-            .iter()
-            .map(|row| Ok((row.text("name")?, row.time("changed_at")?)));
+        let values = rows.iter().map(|row| {
+            Ok(ToolValueRow {
+                name: row.text("name")?,
+                host: row.text("host")?,
+                changed_at: row.time("changed_at")?,
+            })
+        });
         values.collect()
     }
 
-    /// One of a user's values.
+    /// One of a user's values, and the host to which it may be sent.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if the user has none of this name.
@@ -45,20 +60,21 @@ impl Store {
         tenant: TenantId,
         user: UserId,
         name: &str,
-    ) -> Result<SealedSecret, StoreError> {
+    ) -> Result<(SealedSecret, String), StoreError> {
         let mut connection = self.read(tenant).await?;
         let row: Row = query(
-            "SELECT secret_id FROM tool_values WHERE tenant_id = $1 AND user_id = $2 AND name = $3",
+            "SELECT host, secret_id FROM tool_values WHERE tenant_id = $1 AND user_id = $2 AND name = $3",
         )
         .bind(tenant.to_string())
         .bind(user.to_string())
         .bind(name)
         .fetch_one(&mut connection)
         .await?;
-        secret::one(&mut connection, tenant, row.parsed("secret_id")?).await
+        let sealed = secret::one(&mut connection, tenant, row.parsed("secret_id")?).await?;
+        Ok((sealed, row.text("host")?))
     }
 
-    /// Sets one of a user's values, or removes it where there is none to set.
+    /// Sets one of a user's values with its host, or removes it where there is none to set.
     ///
     /// # Errors
     /// [`StoreError::Full`] above 100 of the user; [`StoreError::NotFound`] if there is none to remove.
@@ -66,7 +82,7 @@ impl Store {
         &self,
         tenant: TenantId,
         user: UserId,
-        (name, value): (&str, Option<&SealedSecret>),
+        (name, value): (&str, Option<(&SealedSecret, &str)>),
         by: &By,
         now: Timestamp,
     ) -> Result<(), StoreError> {
@@ -75,15 +91,16 @@ impl Store {
             lock_user(&mut tx, tenant, user).await?;
             let removed = remove(&mut tx, tenant, user, Some(name)).await?;
             let kind = match value {
-                Some(value) => {
+                Some((value, host)) => {
                     secret::put(&mut tx, tenant, value, now).await?;
                     query(
-                        "INSERT INTO tool_values (tenant_id, user_id, name, secret_id, changed_at)
-                         VALUES ($1, $2, $3, $4, $5)",
+                        "INSERT INTO tool_values (tenant_id, user_id, name, host, secret_id, changed_at)
+                         VALUES ($1, $2, $3, $4, $5, $6)",
                     )
                     .bind(tenant.to_string())
                     .bind(user.to_string())
                     .bind(name)
+                    .bind(host)
                     .bind(value.id.to_string())
                     .bind(now.as_micros())
                     .execute(&mut tx)
@@ -98,7 +115,7 @@ impl Store {
                 actor: by.actor(),
                 kind,
                 subject: user.to_string(),
-                detail: json!({ "name": name }),
+                detail: json!({ "name": name, "host": value.map(|(_, host)| host) }),
                 origin: by.origin,
             };
             audit::record(&mut tx, tenant, &entry, now).await?;

@@ -84,6 +84,8 @@ messages! {
     pub struct ToolValue {
         /// Its name.
         pub name: String,
+        /// The host to which it may be sent, with its port where the address has one.
+        pub host: String,
         /// The time at which it was set.
         pub since: Timestamp,
     }
@@ -99,6 +101,9 @@ messages! {
     pub struct PutToolValue {
         /// Its name: letters, digits and `_`, at most 64.
         pub name: String,
+        /// The host to which it may be sent, with its port where the address has one, or an address; absent to remove it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub host: Option<String>,
         /// The value, at most 8 KiB; absent to remove it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub value: Option<String>,

@@ -63,17 +63,19 @@ impl Client {
         Ok(list.values)
     }
 
-    /// Sets one of the caller's values for tool servers, or removes it.
+    /// Sets one of the caller's values for tool servers, with the host to which it may be sent, or removes it.
     ///
     /// # Errors
     /// See [`Client::sign_in`].
     pub async fn put_tool_value(
         &self,
         name: &str,
-        value: Option<String>,
-    ) -> Result<ToolValue, ClientError> {
+        value: Option<(String, String)>,
+    ) -> Result<(), ClientError> {
         let name = name.to_owned();
-        let put = PutToolValue { name, value };
-        self.http.call(Method::PUT, &["tool-values"], &put).await
+        let (host, value) = value.unzip();
+        let put = PutToolValue { name, host, value };
+        let all = self.http.call(Method::PUT, &["tool-values"], &put);
+        all.await.map(|_: ToolValues| ())
     }
 }

@@ -562,7 +562,7 @@ impl<'a> Api<'a> {
         let listed = self.call("get", at, "", None).await;
         assert_eq!(listed["tool_servers"][0]["sign_in"], "signed_in");
         self.call("post", &sign_out, "", Some(named)).await;
-        let value = json!({ "name": "TOKEN", "value": "x" });
+        let value = json!({ "name": "TOKEN", "host": "a.example", "value": "x" });
         let at = "/api/v1/tool-values";
         self.call("put", at, "", Some(value)).await;
         assert_eq!(

@@ -183,15 +183,43 @@ async fn cli(gantry: &Gantry, arguments: &[&str]) -> String {
 const DICE: &str = r#"{"name": "dice", "command": ["sh", "./dice.sh"], "prompt": "Throw dice with it.",
     "commands": [{"name": "throw", "description": "Throws dice.", "arguments": "[SIDES]"}]}"#;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_command_of_a_plugin_runs_once_the_plugin_is_trusted() {
-    let gantry = Gantry::practice().await;
-    let runner = gantry.runner("laptop").await;
+/// Puts a plugin that throws dice into the workspace.
+fn puts_dice(runner: &Runner) {
     let folder = runner.workspace().join(".gantry/plugins/dice");
     std::fs::create_dir_all(&folder).expect("it is made");
     std::fs::write(folder.join("plugin.json"), DICE).expect("it is written");
     let program = "cat > asked; echo you threw 4";
     std::fs::write(folder.join("dice.sh"), program).expect("it is written");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_model_runs_a_command_of_a_plugin_by_writing_it_to_an_agent() {
+    let model = ModelServer::start().await;
+    let gantry = Gantry::scripted(&model).await;
+    let runner = gantry.runner("laptop").await;
+    puts_dice(&runner);
+    let mut talk = gantry.talk().await;
+    model.script(vec![Reply::text("done")]);
+    talk.say("hello").await;
+    let id = talk.session().to_string();
+    cli(&gantry, &["extensions", "trust", "--yes", "--session", &id]).await;
+    let agent = r#"{"description":"dice","prompt":"/dice:throw 6"}"#;
+    model.script(vec![
+        Reply::call("SubAgent", agent),
+        Reply::text("I have read it."),
+        Reply::text("done"),
+    ]);
+    talk.say("go on").await;
+    let requests = model.requests();
+    assert_eq!(requests.len(), 4, "the agent was asked: {requests:?}");
+    assert!(!runner.workspace().join("asked").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_of_a_plugin_runs_once_the_plugin_is_trusted() {
+    let gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    puts_dice(&runner);
     let mut talk = gantry.talk().await;
     let session = talk.session();
     talk.say("run true").await;

@@ -329,9 +329,19 @@ async fn the_values_of_a_tool_server_are_seen_nowhere_and_reach_it() {
     talk.say("hello").await;
     let shown = done(&gantry, &["show", &talk.session().to_string()]).await;
     assert!(shown.contains("gantry mcp values set MINE"), "{shown}");
-    let value = json!({ "name": "MINE", "value": YEK }).to_string();
-    let put = gantry.ask("put", "/api/v1/tool-values", Some(value)).await;
-    assert_eq!(put.status, 200);
+    let put = async |host: &str| {
+        let value = json!({ "name": "MINE", "host": host, "value": YEK }).to_string();
+        let put = gantry.ask("put", "/api/v1/tool-values", Some(value)).await;
+        assert_eq!(put.status, 200);
+    };
+    // Whoever declares a server chooses its address: a value for another host does not go there.
+    put("other.example").await;
+    server.told().asked.clear();
+    talk.say("hello again").await;
+    let shown = done(&gantry, &["show", &talk.session().to_string()]).await;
+    assert!(shown.contains("goes to other.example alone"), "{shown}");
+    assert!(server.told().asked.is_empty());
+    put(&server.mcp()).await;
     server.told().asked.clear();
     let (outcome, text) = who(&mut gantry.talk().await, &model).await;
     assert_eq!(outcome, CallOutcome::Completed, "{text}");

@@ -56,8 +56,12 @@ impl<'a> Turn<'a> {
         self.slash_command(&prompt).await
     }
 
-    /// Runs the command of a plugin that a message is, `/PLUGIN:COMMAND ARGUMENTS`.
+    /// Runs the command of a plugin that the message of a person is, `/PLUGIN:COMMAND ARGUMENTS`.
     async fn slash_command(&mut self, prompt: &str) -> Result<Begins, TurnError> {
+        // A model runs no command by writing it to an agent or into another conversation.
+        if self.transcript.brief().is_some() || self.transcript.is_begun_by_call(self.id) {
+            return Ok(Begins::Asks);
+        }
         let words = prompt.strip_prefix('/').unwrap_or_default();
         let (name, arguments) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
         let Some((_, command)) = name.split_once(':') else {

@@ -39,6 +39,9 @@ command -v git >/dev/null || { echo 'git is not installed here' >&2; exit 1; }
 git rev-parse --git-dir >/dev/null 2>&1 || { echo 'this folder is in no git repository' >&2; exit 1; }
 git rev-parse -q --verify HEAD >/dev/null || { echo 'the repository has no commit yet' >&2; exit 1; }
 [ -e "$WORKTREE/.git" ] && exit 0
+for at in "${WORKTREES%/*}" "$WORKTREES" "$WORKTREES/.gitignore"
+do [ -L "$at" ] && { echo "$at is a link; remove it" >&2; exit 1; }
+done
 mkdir -p "$WORKTREES" && { [ -e "$WORKTREES/.gitignore" ] || echo '*' > "$WORKTREES/.gitignore"; } || exit 1
 git worktree prune
 if git show-ref -q --verify "refs/heads/$BRANCH"

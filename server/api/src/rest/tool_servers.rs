@@ -109,24 +109,36 @@ pub(crate) async fn values(
     State(doors): State<Doors>,
 ) -> Result<Json<ToolValues>, Refused> {
     let values = doors.app.tool_sign_ins.values(&ctx).await?.into_iter();
-    let values = values.map(|(name, since)| ToolValue { name, since });
+    let values = values.map(|value| ToolValue {
+        name: value.name,
+        host: value.host,
+        since: value.changed_at,
+    });
     Ok(Json(ToolValues {
         values: values.collect(),
     }))
 }
 
-/// Set one of the caller's values for tool servers, or remove it.
+/// Set one of the caller's values for tool servers, which is sent to its host alone, or remove it. Answers with all that there are.
 #[utoipa::path(put, path = "/api/v1/tool-values", operation_id = "put_tool_value", request_body = PutToolValue, responses(
-    (status = 200, body = ToolValue), (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+    (status = 200, body = ToolValues), (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn put_value(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
     Body(ask): Body<PutToolValue>,
-) -> Result<Json<ToolValue>, Refused> {
-    let PutToolValue { name, value } = ask;
+) -> Result<Json<ToolValues>, Refused> {
+    let PutToolValue { name, host, value } = ask;
+    let value = match (host, value) {
+        (Some(host), Some(value)) => Some((host, value)),
+        (None, None) => None,
+        _ => {
+            let why = "name the host and the value, or neither to remove it";
+            return Err(AppError::Invalid(why.to_owned()).into());
+        }
+    };
     let sign_ins = &doors.app.tool_sign_ins;
-    let since = sign_ins.put_value(&ctx, &name, value).await?;
-    Ok(Json(ToolValue { name, since }))
+    sign_ins.put_value(&ctx, &name, value).await?;
+    values(Signed(ctx), State(doors.clone())).await
 }
 
 fn to_server(registered: RegisteredToolServer) -> ListedToolServer {

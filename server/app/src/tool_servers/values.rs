@@ -180,14 +180,15 @@ pub(super) fn whole(
 }
 
 impl Grants {
-    /// The text with the person's values in place of `${NAME}` and `${NAME:-DEFAULT}`.
+    /// The text with the person's values in place of `${NAME}` and `${NAME:-DEFAULT}`, to be sent to this host.
     ///
     /// # Errors
-    /// The person has no such value, or it cannot be read.
+    /// The person has no such value, has it for another host, or it cannot be read.
     pub(super) async fn filled(
         &self,
         (tenant, user): (TenantId, UserId),
         text: &str,
+        host: &str,
     ) -> Result<String, String> {
         let (mut filled, mut rest) = (String::new(), text);
         while let Some(start) = rest.find("${") {
@@ -204,7 +205,15 @@ impl Grants {
             }
             filled.push_str(&rest[..start]);
             match (self.store.tool_value(tenant, user, name).await, default) {
-                (Ok(sealed), _) => {
+                // Whoever declares a server chooses its address; the person chooses the host of the value.
+                (Ok((_, known)), _) if known != host => {
+                    return Err(format!(
+                        "your value of {name} goes to {known} alone; to send one to {} as well, name it otherwise: gantry mcp values set NAME --host {}",
+                        clean_line(host, 253),
+                        clean_line(host, 253),
+                    ));
+                }
+                (Ok((sealed, _)), _) => {
                     let opened = self.vault.open(tenant, &sealed).await;
                     let opened = opened.map_err(|error| error.to_string())?;
                     filled.push_str(opened.expose_text().unwrap_or_default());
@@ -212,7 +221,8 @@ impl Grants {
                 (Err(StoreError::NotFound), Some(default)) => filled.push_str(default),
                 (Err(StoreError::NotFound), None) => {
                     return Err(format!(
-                        "it needs your value of {name}: gantry mcp values set {name}"
+                        "it needs your value of {name}: gantry mcp values set {name} --host {}",
+                        clean_line(host, 253)
                     ));
                 }
                 (Err(error), _) => return Err(error.to_string()),
@@ -221,6 +231,16 @@ impl Grants {
         }
         filled.push_str(rest);
         Ok(filled)
+    }
+}
+
+/// The host of an address, with its port where it has one. A variable may stand behind it alone.
+pub(super) fn host_of(address: &str) -> Result<String, String> {
+    let (_, behind) = address.split_once("://").unwrap_or(("", address));
+    let host = behind.split(['/', '?', '#']).next().unwrap_or_default();
+    match host.is_empty() || host.contains("${") || host.contains('@') {
+        true => Err("its address has no host of its own before the first variable".to_owned()),
+        false => Ok(host.to_ascii_lowercase()),
     }
 }
 

@@ -115,8 +115,8 @@ fn statements(schema: i64) -> Vec<String> {
              VALUES ('{TENANT}', '{USER}', 'https://a.example/mcp', '{secret}', 'https://b.example', 'read', 'write', 1)")),
         (46, format!("INSERT INTO tool_sign_ins (tenant_id, state, user_id, url, name, secret_id, ends_at)
              VALUES ('{TENANT}', '{digest}', '{USER}', 'https://a.example/mcp', 'a', '{secret}', 2)")),
-        (47, format!("INSERT INTO tool_values (tenant_id, user_id, name, secret_id, changed_at)
-             VALUES ('{TENANT}', '{USER}', 'TOKEN', '{secret}', 1)")),
+        (47, format!("INSERT INTO tool_values (tenant_id, user_id, name, host, secret_id, changed_at)
+             VALUES ('{TENANT}', '{USER}', 'TOKEN', 'a.example', '{secret}', 1)")),
     ];
     let until = all.into_iter().filter(|(since, _)| *since <= schema);
     until.map(|(_, statement)| statement).collect()
