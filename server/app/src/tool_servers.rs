@@ -418,6 +418,7 @@ impl ToolServerPool {
                 let place = place.ok_or_else(|| {
                     words(&"it is a program, and no runner is there to run it; choose one: /runner NAME")
                 })?;
+                let hidden = secrets.env.values().cloned().collect();
                 let env = values::whole(env, secrets.env).map_err(|why| words(&why))?;
                 let start = command::of(command, args, &env).map_err(|why| words(&why))?;
                 let program = operations
@@ -432,7 +433,8 @@ impl ToolServerPool {
                     .await
                     .map_err(|error| words(&error))?;
                 let started = Started::new(operations.clone(), session.tenant, program.id);
-                let (pipe, said) = pipe::of(program, operations.clone(), start.first_line());
+                let (pipe, said) =
+                    pipe::of(program, operations.clone(), start.first_line(), hidden);
                 (Way::Pipe(pipe), Some((started, said)))
             }
         };

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use server_mcp::{Pipe, PipeReader, PipeWriter};
 use server_router::SandboxRouter;
 use shared_sandbox::{Controls, ExitStatus, Input, OperationEvent, Outcome, OutputStream};
-use shared_types::{OperationId, TenantId, clean::clean_line};
+use shared_types::{OperationId, TenantId, clean::clean_line, event::ShownValue};
 
 use crate::operations::{Operations, Program, ProgramEvents};
 
@@ -25,12 +25,26 @@ const LAST_WORDS_SHOWN: usize = 240;
 const OFFER_AGAIN: Duration = Duration::from_millis(20);
 
 /// The last words of a program on its standard error.
-#[derive(Clone, Default)]
-pub(super) struct LastWords(Arc<Mutex<Vec<u8>>>);
+#[derive(Clone)]
+pub(super) struct LastWords {
+    kept: Arc<Mutex<Vec<u8>>>,
+    /// The values that it was given and that nobody is shown.
+    hidden: Arc<[String]>,
+}
 
 impl LastWords {
+    fn new(mut hidden: Vec<String>) -> Self {
+        // A shorter one is no secret, and stands in other words. One may be a part of another.
+        hidden.retain(|value| value.len() >= 4);
+        hidden.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        Self {
+            kept: Arc::default(),
+            hidden: hidden.into(),
+        }
+    }
+
     fn add(&self, words: &[u8]) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend_from_slice(words);
         let more = kept.len().saturating_sub(LAST_WORDS_BYTES);
         kept.drain(..more);
@@ -38,8 +52,11 @@ impl LastWords {
 
     /// The last of them, harmless and on one line; may be empty.
     pub(super) fn shown(&self) -> String {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let words = String::from_utf8_lossy(&kept);
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut words = String::from_utf8_lossy(&kept).into_owned();
+        for value in self.hidden.iter() {
+            words = words.replace(value, ShownValue::HIDDEN);
+        }
         let letters = words.trim().chars().count();
         let more = letters.saturating_sub(LAST_WORDS_SHOWN);
         let words: String = words.trim().chars().skip(more).collect();
@@ -47,15 +64,16 @@ impl LastWords {
     }
 }
 
-/// Both ends of a program, and its last words. This line is written before all else.
+/// Both ends of a program, and its last words, in which these values are hidden. The line is written before all else.
 pub(super) fn of(
     program: Program,
     operations: Operations,
     first: Option<String>,
+    hidden: Vec<String>,
 ) -> (Pipe, LastWords) {
     let (tenant, id) = (program.tenant, program.id);
     let (events, controls, sandbox) = program.into_parts();
-    let last_words = LastWords::default();
+    let last_words = LastWords::new(hidden);
     let pipe = Pipe {
         reader: Box::new(Output {
             events,
@@ -200,5 +218,18 @@ impl ProgramInput {
             data = data.split_off(new);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_words_hide_the_values_that_the_program_was_given() {
+        let words = LastWords::new(vec!["s3cret".into(), "s3cret-long".into(), "a".into()]);
+        words.add(b"bad key s3cret-long, s3");
+        words.add(b"cret at all");
+        assert_eq!(words.shown(), "bad key (hidden), (hidden) at all");
     }
 }
