@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use crate::{
-    gantry::{Gantry, Runner, Setup, binary},
+    gantry::{Gantry, Runner, Setup, binary, eventually},
     model_server::{ModelServer, Reply, Said, Step},
     proxy::Proxy,
 };
@@ -98,6 +98,14 @@ impl Stage {
                 let replies = wish["replies"].as_array().into_iter().flatten();
                 let replies = replies.map(|reply| self.reply(reply)).collect();
                 self.model.script(replies);
+                Value::Null
+            }
+            "until_replied" => {
+                eventually("the model has given its replies but for these", || async {
+                    let left = wish["left"].as_u64().unwrap_or_default();
+                    (self.model.replies_left() as u64 == left).then_some(())
+                })
+                .await;
                 Value::Null
             }
             "release" => {

@@ -7,6 +7,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 use tokio::{
     sync::{mpsc, oneshot},
     task::{JoinHandle, JoinSet},
+    time::sleep,
 };
 
 use crate::{
@@ -23,6 +25,9 @@ use crate::{
     elicit::{self, Person},
     message::{self, Incoming, RpcError},
 };
+
+/// The time in which the reader of a program that takes no input any more hears of its end.
+const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// Messages that wait to be written; a writer waits behind them.
 const QUEUE: usize = 64;
@@ -89,6 +94,8 @@ impl PipeLink {
         let writing = async move {
             while let Some(line) = queue.recv().await {
                 if let Err(why) = writer.write(line).await {
+                    // The reader hears how the program ended, which says more.
+                    sleep(END_WITHIN).await;
                     of_writer.end(McpError::Closed(why));
                     return;
                 }

@@ -133,6 +133,7 @@ pub use subject::SubjectRow;
 pub use tenant::{Bootstrap, NewTenant, TenantRow};
 pub use text::{TEXT_OF_SESSION_BYTES, TEXTS_OF_SESSION_BYTES};
 pub use tool_grant::{NewToolGrant, NewToolSignIn, TakenToolSignIn, ToolGrantRow};
+pub use tool_value::ToolValueRow;
 pub use trusted_file::{FoundFile, NewTrustedFile};
 pub use turn::{
     Cancel, HeldTurn, Input, QUEUED_TURNS_AT_MOST, QUEUED_TURNS_OF_USER_AT_MOST, Sent,

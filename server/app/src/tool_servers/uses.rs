@@ -271,7 +271,7 @@ impl ToolServerUses {
                 }
                 let open = super::Open {
                     client: Arc::new(client),
-                    of: super::made_from(&server, place.as_ref()),
+                    of: super::made_from(&server, place.as_ref(), ""),
                     program,
                 };
                 self.pool.close(key, open).await;

@@ -235,7 +235,7 @@ impl Grants {
 }
 
 /// The host of an address, with its port where it has one. A variable may stand behind it alone.
-pub(super) fn host_of(address: &str) -> Result<String, String> {
+pub(crate) fn host_of(address: &str) -> Result<String, String> {
     let (_, behind) = address.split_once("://").unwrap_or(("", address));
     let host = behind.split(['/', '?', '#']).next().unwrap_or_default();
     match host.is_empty() || host.contains("${") || host.contains('@') {

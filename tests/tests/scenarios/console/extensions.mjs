@@ -1,7 +1,7 @@
 // Extensions: a project's files are trusted once a person has seen what they do, and people bring their own.
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { api, axe, calls, card, check, conversation, count, input, open, play, replies, send, server, signIn, wish } from "./stage.mjs";
+import { api, axe, calls, card, check, conversation, count, input, open, play, replies, send, server, signIn, untilReplied, wish } from "./stage.mjs";
 
 const HOOK = "case $(cat) in *secret-push*) echo no >&2; exit 2;; esac";
 const skill = (name, words) => `---\nname: ${name}\ndescription: ${words}\n---\nDo it.\n`;
@@ -128,6 +128,7 @@ await play({
     await send(page, "Have an agent look.");
     const agent = card(page, "Look around");
     await agent.getByText("at work").waitFor();
+    await untilReplied(1);
     await agent.getByRole("button", { name: /^Stop / }).click();
     await conversation(page).getByText("The agent was stopped.").waitFor();
     await agent.getByRole("link").first().click();

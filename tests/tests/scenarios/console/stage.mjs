@@ -29,6 +29,9 @@ export function wish(name, wishes = {}) {
 /** Gives the model its next replies: `{ text, thoughts, calls }`, or `{ pieces }`. */
 export const replies = (...list) => wish("replies", { replies: list });
 
+/** Waits until the model has begun all of its replies but so many. */
+export const untilReplied = (left) => wish("until_replied", { left });
+
 /** A reply that asks for tools: pairs of a name and arguments. */
 export const calls = (...list) => ({ calls: list });
 
