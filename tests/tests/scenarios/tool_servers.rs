@@ -374,7 +374,7 @@ async fn the_terminal_asks_for_a_server_and_completes_its_prompts_and_resources(
         .await;
     screen.until_shown("Enter answers").await;
     screen.type_in("Paris\r");
-    screen.until_shown("- takes that.").await;
+    screen.until_shown("To take that, answer -").await;
     screen.until_shown("Enter answers").await;
     screen.type_in("-\r");
     screen.until_shown("it is booked").await;

@@ -216,8 +216,8 @@ fn field_words(
         text.push_str(&format!("\nusually: {default}"));
     }
     let without = match (&default, field.required) {
-        (Some(_), _) => "takes that",
-        (None, false) => "leaves it out",
+        (Some(_), _) => "take that",
+        (None, false) => "leave it out",
         (None, true) => "",
     };
     match known.len() {
@@ -234,9 +234,9 @@ fn field_words(
             }
             text.push('\n');
             if !without.is_empty() {
-                text.push_str(&format!("\n{NO_WORDS} {without}."));
+                text.push_str(&format!("\nTo {without}, answer {NO_WORDS}"));
             }
-            text.push_str(&format!("\n{DECLINE} refuses the server."));
+            text.push_str(&format!("\nTo refuse the server, answer {DECLINE}"));
         }
     }
     if field.is_secret() {

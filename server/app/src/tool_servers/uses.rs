@@ -15,7 +15,7 @@ use shared_extensions::read_servers;
 use shared_types::{
     Clock, Event, SessionId,
     clean::clean_line,
-    event::{Provenance, ToolServer},
+    event::{Provenance, ToolServer, ToolServerTransport},
     limits::{MAX_IMAGES_OF_MESSAGE, MAX_MESSAGE_BYTES},
 };
 use tokio::{
@@ -171,7 +171,7 @@ impl ToolServerUses {
         self.gate.session(ctx, Action::SendMessage, session).await?;
         let server = self.declared(ctx, session).await?.remove(name);
         let server = server.ok_or_else(|| unknown(name))?;
-        let place = self.place(ctx, session).await?;
+        let place = self.place_of(ctx, session, &server).await?;
         let of = (key(ctx, session), name.to_owned());
         let mut found = {
             let mut looks = self.looks();
@@ -430,7 +430,7 @@ impl ToolServerUses {
         if !server.from.trusted {
             return Err(AppError::Invalid(untrusted(server)));
         }
-        let place = self.place(ctx, session).await?;
+        let place = self.place_of(ctx, session, server).await?;
         let (pool, key, declared) = (self.pool.clone(), key(ctx, session), server.clone());
         // The start goes on if the request does not wait for its end.
         let opening =
@@ -489,6 +489,27 @@ impl ToolServerUses {
             }
         }
         Ok(servers)
+    }
+
+    /// The place of the session for this server.
+    ///
+    /// # Errors
+    /// It is a program, and there is none.
+    async fn place_of(
+        &self,
+        ctx: &OpContext,
+        session: SessionId,
+        server: &ToolServer,
+    ) -> Result<Option<ServerPlace>, AppError> {
+        let place = self.place(ctx, session).await?;
+        let is_program = matches!(server.transport, ToolServerTransport::Stdio { .. });
+        if is_program && place.is_none() {
+            return Err(AppError::Invalid(format!(
+                "the tool server {} is a program, and no turn of this session has looked at a runner yet: send a first message without it",
+                server.name
+            )));
+        }
+        Ok(place)
     }
 
     /// The place of the session's last look.
