@@ -7,7 +7,7 @@ export const chat = {
   inputCommandLater: "Commands work once the chat has begun. To send this as a message, put a space before the slash.",
   inputCommands: "Commands",
   inputEditing: "You are editing an earlier message.",
-  inputFiles: "Files on {{runner}}",
+  inputFiles: "Files and resources",
   inputFilesAway: "{{runner}} is away: its files cannot be listed now.",
   inputFilesFailed: "{{runner}} did not list the folder. {{reason}}",
   inputFilesLoading: "Asking {{runner}}…",

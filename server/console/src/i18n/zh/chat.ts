@@ -9,7 +9,7 @@ export const chat: Translation<typeof english> = {
   inputCommandLater: "对话开始后才能使用命令。若要作为消息发送，请在斜杠前加一个空格。",
   inputCommands: "命令",
   inputEditing: "你正在编辑之前的一条消息。",
-  inputFiles: "{{runner}} 上的文件",
+  inputFiles: "文件和资源",
   inputFilesAway: "{{runner}} 已离线，现在无法列出其中的文件。",
   inputFilesFailed: "{{runner}} 未能列出该文件夹。{{reason}}",
   inputFilesLoading: "正在询问 {{runner}}…",

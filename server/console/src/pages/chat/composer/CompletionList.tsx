@@ -25,7 +25,7 @@ export function CompletionList({ id, list, runner, onPoint, onChoose }: Completi
   const isCommand = list.word.kind === "command";
   return (
     <div className="fade-in absolute inset-x-0 bottom-full z-30 mb-1 rounded-card border border-line bg-raised shadow-float">
-      <ul ref={box} id={id} role="listbox" aria-label={isCommand ? t("inputCommands") : t("inputFiles", { runner })} className="max-h-72 overflow-y-auto p-1">
+      <ul ref={box} id={id} role="listbox" aria-label={isCommand ? t("inputCommands") : t("inputFiles")} className="max-h-72 overflow-y-auto p-1">
         {list.items.map((item, place) => (
           <li
             key={item.name}
@@ -39,8 +39,8 @@ export function CompletionList({ id, list, runner, onPoint, onChoose }: Completi
             className={cx("touchable flex min-h-8 cursor-pointer flex-wrap items-center gap-x-2 rounded-control px-2 py-1 text-dense md:flex-nowrap", place === list.at && "bg-hover")}
           >
             {!isCommand && <Sign folder={item.folder} />}
-            <span className={cx("truncate", isCommand ? "shrink-0 font-medium" : "min-w-0 font-mono")}>{item.name}</span>
-            {item.arguments && <span className="shrink-0 text-faint">{told(item.arguments)}</span>}
+            <span className={cx("truncate", isCommand ? "max-w-full shrink-0 font-medium" : "min-w-0 font-mono")}>{item.name}</span>
+            {item.arguments && <span className="min-w-0 truncate text-faint">{told(item.arguments)}</span>}
             {item.summary && <span className="min-w-0 flex-1 text-muted max-md:basis-full max-md:text-meta md:truncate md:text-right">{told(item.summary)}</span>}
           </li>
         ))}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Command, Extension, ListedEntry, Skill } from "@/api/schema";
-import { commandsLike, filesLike, skillCommands, wordAt } from "./complete";
+import type { Command, Extension, ListedEntry, SessionToolServer, Skill } from "@/api/schema";
+import { commandsLike, filesLike, promptCommands, resourcesLike, skillCommands, wordAt } from "./complete";
 
 const file = (name: string): ListedEntry => ({ name, kind: "file", bytes: 1 });
 const folder = (name: string): ListedEntry => ({ name, kind: "directory", bytes: 0 });
@@ -45,6 +45,33 @@ describe("skills", () => {
       ["notes", "own notes"],
     ]);
     expect(commandsLike(skills, "pd")[0]).toMatchObject({ name: "/pdf", insert: "/pdf ", whole: true });
+  });
+});
+
+describe("tool servers", () => {
+  const server = (prompts: SessionToolServer["prompts"], resources: SessionToolServer["resources"] = []) => ({ name: "s", prompts, resources }) as unknown as SessionToolServer;
+  const prompt = (name: string, args = "", description = "") => ({ command: name, arguments: args, description });
+
+  it("have prompts that are commands, and none in another command's place", () => {
+    const prompts = promptCommands([command("p:own")], [server([prompt("p:own"), prompt("s:greet", "NAME [MOOD]", "Says hello.")]), server([prompt("s:greet", "NAME", "Once.")])]);
+    expect(prompts.map(({ name, summary }) => [name, summary])).toEqual([["s:greet", "Once."]]);
+    expect(commandsLike(prompts, "greet")[0]).toMatchObject({ name: "/s:greet", insert: "/s:greet ", arguments: "NAME", whole: false });
+  });
+
+  it("have resources that are words of a message, found by their address and their name", () => {
+    const servers = [server([], [{ mention: "@s:doc://a/s:issue", name: "Plan" }, { mention: "@s:issue://17", name: "" }])];
+    expect(resourcesLike(servers, "s:iss").map((one) => one.insert)).toEqual(["@s:issue://17 ", "@s:doc://a/s:issue "]);
+    expect(resourcesLike(servers, "plan").map(({ name, summary }) => [name, summary])).toEqual([["s:doc://a/s:issue", "Plan"]]);
+  });
+
+  it("are strangers: their words are bounded and in plain letters, and a name that cannot be written as it is seen is left out", () => {
+    const odd = ["s:a b", "s:a\u202eb", "s:a\u200bb", `s:${"a".repeat(5000)}`];
+    const long = `\u001b[31m${"x".repeat(5000)}\n`;
+    const servers = [server([...odd.map((name) => prompt(name)), prompt("s:ok", long, long)], [...odd.map((name) => ({ mention: `@${name}`, name: "" })), { mention: "@s:ok", name: long }])];
+    const words = `${"x".repeat(400)}…`;
+    expect(promptCommands([], servers)).toEqual([{ name: "s:ok", arguments: words, summary: words, between_turns: false }]);
+    expect(resourcesLike(servers, "").map(({ name, summary }) => [name, summary])).toEqual([["s:ok", words]]);
+    expect(resourcesLike([server([], Array.from({ length: 99 }, (_, at) => ({ mention: `@s:${at}`, name: "" })))], "")).toHaveLength(50);
   });
 });
 

@@ -1,6 +1,7 @@
-/** The completion of commands behind `/` and of the runner's files behind `@`. The terminal client has the same rules. */
-import type { Command, Extension, ListedEntry, Skill } from "@/api/schema";
+/** The completion of commands behind `/`, and of the runner's files and the tool servers' resources behind `@`. The terminal client has the same rules. */
+import type { Command, Extension, ListedEntry, SessionToolServer, Skill } from "@/api/schema";
 import { headOf } from "@/format/head";
+import { line, whole } from "@/transcript/safe";
 
 /** The part of a text that can be completed. */
 export interface Word {
@@ -19,7 +20,7 @@ export interface Completion {
   insert: string;
   /** A command's arguments. */
   arguments?: string;
-  /** A command's effect. */
+  /** A command's effect, or a resource's name. */
   summary?: string;
   /** True for a command that needs no arguments: Enter sends it. */
   whole: boolean;
@@ -84,6 +85,32 @@ export function skillCommands(commands: readonly Command[], registered: readonly
   for (const { name, description } of found) skills.set(name, description);
   for (const { name } of commands) skills.delete(name);
   return [...skills].map(([name, summary]) => ({ name, arguments: "[WORDS]", summary, between_turns: false }));
+}
+
+/** The prompts of tool servers as commands. A command or a skill goes before a prompt of its name. */
+export function promptCommands(known: readonly Command[], servers: readonly SessionToolServer[]): Command[] {
+  const names = new Set(known.map(({ name }) => name));
+  const prompts = new Map(servers.flatMap(({ prompts }) => prompts.map((prompt) => [prompt.command, prompt])));
+  return [...prompts.values()]
+    .filter(({ command }) => isWord(command) && !names.has(command))
+    .map(({ command, arguments: hint, description }) => ({ name: command, arguments: line(hint), summary: line(description), between_turns: false }));
+}
+
+/** The resources of tool servers that have the letters in their address or name, those whose address begins so first. */
+export function resourcesLike(servers: readonly SessionToolServer[], prefix: string): Completion[] {
+  const letters = prefix.toLowerCase();
+  const begins = (address: string) => address.toLowerCase().startsWith(letters);
+  const resources = new Map(servers.flatMap(({ resources }) => resources.map(({ mention, name }) => [mention.slice(1), name])));
+  return [...resources]
+    .filter(([address, name]) => isWord(address) && (address.toLowerCase().includes(letters) || name.toLowerCase().includes(letters)))
+    .sort(([a], [b]) => Number(begins(b)) - Number(begins(a)))
+    .slice(0, AT_MOST)
+    .map(([address, name]) => ({ name: address, insert: `@${address} `, summary: line(name), whole: false, folder: false }));
+}
+
+/** True if a name of a stranger can stand in a text as one word, with each letter to be seen. */
+function isWord(name: string): boolean {
+  return name.length <= PREFIX_LENGTH && !/\s/.test(name) && whole(name) === name;
 }
 
 /** The folder of a path that is typed, without its last slash, and the beginning of a name in it. */

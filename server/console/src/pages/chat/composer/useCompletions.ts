@@ -3,8 +3,9 @@ import { useEffect, useMemo, useState } from "react";
 import { commandsQuery } from "@/api/commands";
 import { extensionsQuery, foundExtensionsQuery } from "@/api/extensions";
 import type { ListedEntry } from "@/api/schema";
+import { sessionToolServersQuery } from "@/api/tool-servers";
 import { reasonOf } from "@/ui/failure";
-import { type Completion, commandsLike, filesLike, skillCommands, splitPath, type Word, wordAt } from "./complete";
+import { type Completion, commandsLike, filesLike, promptCommands, resourcesLike, skillCommands, splitPath, type Word, wordAt } from "./complete";
 import { folderEntries, forgetFolders } from "./folder";
 
 /** The pause in typing after which the runner is asked for a folder, in milliseconds. */
@@ -25,7 +26,7 @@ export interface Completions {
 }
 
 interface Wanted {
-  /** The session whose skills are commands; undefined before there is one. */
+  /** The session whose skills and tool servers are asked for; undefined before there is one. */
   session: string | undefined;
   text: string;
   cursor: number;
@@ -53,7 +54,11 @@ export function useCompletions({ session, text, cursor, commands, place, online,
   const commandsKnown = useQuery({ ...commandsQuery, enabled: wantsCommands }).data?.commands;
   const registered = useQuery({ ...extensionsQuery, enabled: wantsCommands }).data?.extensions;
   const found = useQuery({ ...foundExtensionsQuery(session ?? ""), enabled: wantsCommands && session !== undefined }).data;
-  const known = useMemo(() => commandsKnown && [...commandsKnown, ...skillCommands(commandsKnown, registered ?? [], found?.skills ?? [])], [commandsKnown, registered, found]);
+  const servers = useQuery({ ...sessionToolServersQuery(session ?? ""), enabled: open !== undefined && session !== undefined }).data?.servers;
+  const known = useMemo(() => {
+    const own = commandsKnown && [...commandsKnown, ...skillCommands(commandsKnown, registered ?? [], found?.skills ?? [])];
+    return own && [...own, ...promptCommands(own, servers ?? [])];
+  }, [commandsKnown, registered, found, servers]);
   const path = open?.kind === "file" ? [directory, splitPath(open.prefix).folder].filter((part) => part !== "").join("/") : undefined;
   const key = path !== undefined && place !== undefined && online ? `${place}:${path}` : undefined;
 
@@ -84,14 +89,16 @@ export function useCompletions({ session, text, cursor, commands, place, online,
       const items = commandsLike(known ?? [], open.prefix);
       return items.length > 0 ? { word: open, items, at: Math.min(at, items.length - 1), loading: false } : undefined;
     }
-    const empty = { word: open, items: [], at: 0, loading: false };
-    if (place === undefined) return undefined;
-    if (!online) return { ...empty, none: "away" };
-    if (folder === undefined || folder.key !== key) return { ...empty, loading: true };
-    if ("failed" in folder) return { ...empty, none: { failed: folder.failed } };
-    const items = filesLike(folder.entries, open.prefix);
-    return { word: open, items, at: Math.min(at, items.length - 1), loading: false, none: items.length === 0 ? "none" : undefined };
-  }, [open, known, at, place, online, folder, key]);
+    const resources = resourcesLike(servers ?? [], open.prefix);
+    const offer = (items: readonly Completion[], none?: NoFiles) => ({ word: open, items, at: Math.max(0, Math.min(at, items.length - 1)), loading: false, none });
+    if (place === undefined) return resources.length > 0 ? offer(resources) : undefined;
+    if (!online) return offer(resources, "away");
+    // The resources wait for the files, which stand before them: the item that Enter takes stays the same.
+    if (folder === undefined || folder.key !== key) return { ...offer([]), loading: true };
+    if ("failed" in folder) return offer(resources, { failed: folder.failed });
+    const items = [...filesLike(folder.entries, open.prefix), ...resources];
+    return offer(items, items.length === 0 ? "none" : undefined);
+  }, [open, known, at, place, online, folder, key, servers]);
 
   return {
     list,
