@@ -16,6 +16,9 @@ const OUTPUT_AWAITED_AT_MOST: Duration = Duration::from_secs(60);
 /// The pause between two looks for more output of an operation whose collector is not here.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
+/// The time in which the server that stored an end also stores the output before it, so that another one reads it.
+const STORED_WITHIN: Duration = Duration::from_secs(3);
+
 /// Most bytes that are read at once.
 pub const MAX_OUTPUT_PAGE_BYTES: usize = 1024 * 1024;
 
@@ -49,9 +52,14 @@ impl Operations {
         limit: usize,
         wait: Duration,
     ) -> Result<OutputPage, AppError> {
-        let until = Instant::now() + wait.min(OUTPUT_AWAITED_AT_MOST);
+        let began = Instant::now();
+        let until = began + wait.min(OUTPUT_AWAITED_AT_MOST);
         loop {
-            let page = self.page(ctx, operation, stream, offset, limit).await?;
+            let (page, is_short) = self.page(ctx, operation, stream, offset, limit).await?;
+            if is_short && began.elapsed() < STORED_WITHIN {
+                sleep(LOOK_AGAIN_AFTER).await;
+                continue;
+            }
             if !page.data.is_empty() || page.ended || Instant::now() >= until {
                 return Ok(page);
             }
@@ -78,6 +86,7 @@ impl Operations {
         sleep(LOOK_AGAIN_AFTER).await;
     }
 
+    /// A page, and true if it is empty and the operation has written more than is stored so far.
     async fn page(
         &self,
         ctx: &OpContext,
@@ -85,7 +94,7 @@ impl Operations {
         stream: OutputStream,
         offset: i64,
         limit: usize,
-    ) -> Result<OutputPage, AppError> {
+    ) -> Result<(OutputPage, bool), AppError> {
         let outcome = self.outcome(ctx, operation).await?;
         if outcome.is_none() {
             // What it writes from now on is for those alone who may use its runner now.
@@ -102,7 +111,8 @@ impl Operations {
             (Some(Outcome::Exited(record)), OutputStream::Stderr) => record.stderr.offset,
             _ => 0,
         };
-        let end = self.ports.outputs.end(key).await?.max(written);
+        let stored = self.ports.outputs.end(key).await?;
+        let end = stored.max(written);
         let from = match u64::try_from(offset) {
             Ok(from) => from,
             Err(_) => end.saturating_sub(offset.unsigned_abs()),
@@ -115,12 +125,14 @@ impl Operations {
             offset: from.max(end),
             data: Vec::new(),
         });
-        Ok(OutputPage {
+        let is_short = data.is_empty() && stored < written;
+        let page = OutputPage {
             base: offset,
             end: end.max(offset.saturating_add(data.len() as u64)),
             data,
             ended: outcome.is_some(),
-        })
+        };
+        Ok((page, is_short))
     }
 
     /// The outcome of the user's operation, if it has ended.
