@@ -236,9 +236,11 @@ impl Grants {
 
 /// The host of an address, with its port where it has one. A variable may stand behind it alone.
 pub(crate) fn host_of(address: &str) -> Result<String, String> {
-    let (_, behind) = address.split_once("://").unwrap_or(("", address));
+    let (scheme, behind) = address.split_once("://").unwrap_or(("", address));
+    // Of "https:a/x://b" the host is a.
+    let is_web = ["", "http", "https"].contains(&scheme);
     let host = behind.split(['/', '?', '#']).next().unwrap_or_default();
-    match host.is_empty() || host.contains("${") || host.contains('@') {
+    match !is_web || host.is_empty() || host.contains("${") || host.contains('@') {
         true => Err("its address has no host of its own before the first variable".to_owned()),
         false => Ok(host.to_ascii_lowercase()),
     }
@@ -250,4 +252,24 @@ pub(crate) fn is_variable(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && !name.as_bytes()[0].is_ascii_digit()
         && name.bytes().all(is_letter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::host_of;
+
+    #[test]
+    fn the_host_of_an_address_is_the_one_that_is_asked_or_none() {
+        for (address, host) in [
+            ("https://A.example/mcp?k=${K}", Some("a.example")),
+            ("http://a.example:8080", Some("a.example:8080")),
+            ("a.example", Some("a.example")),
+            ("https:evil.example/x://a.example/", None),
+            ("https://a.example@evil.example/", None),
+            ("https://${HOST}/", None),
+            ("https:///a.example", None),
+        ] {
+            assert_eq!(host_of(address).ok().as_deref(), host, "{address}");
+        }
+    }
 }
