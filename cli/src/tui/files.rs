@@ -27,7 +27,10 @@ pub(super) async fn beginning(client: &Client, session: &Session, prefix: &str) 
 /// The resources of connected tool servers that begin with this text.
 async fn resources(client: &Client, session: &Session, prefix: &str) -> Vec<String> {
     // A server of an earlier release has none.
-    let servers = client.session_tool_servers(session.id).await.unwrap_or_default();
+    let servers = client
+        .session_tool_servers(session.id)
+        .await
+        .unwrap_or_default();
     let resources = servers.into_iter().flat_map(|server| server.resources);
     let named = resources.filter_map(|one| one.mention.strip_prefix('@').map(str::to_owned));
     named

@@ -348,7 +348,10 @@ impl Requests {
         self.begin(async move {
             // A server of an earlier release has none.
             let mut commands = client.commands().await.unwrap_or_default();
-            let servers = client.session_tool_servers(session).await.unwrap_or_default();
+            let servers = client
+                .session_tool_servers(session)
+                .await
+                .unwrap_or_default();
             let prompts = servers.into_iter().flat_map(|server| server.prompts);
             commands.extend(prompts.map(|prompt| Command {
                 name: prompt.command,
