@@ -1,5 +1,7 @@
 //! One answer of the model, its calls and their results.
 
+mod recorded;
+
 use std::sync::Arc;
 
 use shared_types::{
@@ -177,7 +179,7 @@ impl Call {
         self.result.as_ref()?.file.as_ref()
     }
 
-    pub(super) fn new(asked: ToolCall) -> Self {
+    fn new(asked: ToolCall) -> Self {
         Self {
             number: 0,
             asked,

@@ -10,10 +10,7 @@ use shared_types::{
     },
 };
 
-use super::{
-    AgentCall, AgentEnd, Approval, Call, CallResult, LateEnd, Placed, Steer, Step, SurveyLog, Task,
-    rewind::Before,
-};
+use super::{AgentCall, Call, CallResult, LateEnd, Steer, Step, SurveyLog, Task, rewind::Before};
 use crate::hooks::HookPoint;
 
 /// The record of one turn.
@@ -228,183 +225,39 @@ impl TurnLog {
         self.steps.iter().find(|step| step.number == number)
     }
 
-    /// Returns the task that this begins.
+    /// Applies an event of this turn. Returns the task that it begins.
     pub(super) fn apply(&mut self, event: &Event, at: Timestamp) -> Option<Task> {
         match event {
             Event::TurnClaimed {
                 choice, settings, ..
-            } => {
-                self.choice = self.choice.take().or_else(|| choice.clone());
-                let settings = settings
-                    .clone()
-                    .map(|settings| self.terms.of_turn(settings));
-                self.settings = self.settings.take().or(settings);
-            }
-            Event::AnswerRecorded {
-                step,
-                model,
-                origin,
-                parts,
-                finish,
-                usage,
-                estimated,
-                model_ms,
-                limit,
-                ..
-            } if self.step(*step).is_none() => self.steps.push(Step {
-                number: *step,
-                model: model.clone(),
-                origin: origin.clone(),
-                parts: parts.clone(),
-                longest: usize::MAX,
-                prefix: 0,
-                estimated: *estimated,
-                counted: usage.input,
-                tokens: usage.input.saturating_add(usage.output),
-                model_ms: *model_ms,
-                limit: *limit,
-                finish: *finish,
-                calls: parts.calls().cloned().map(Call::new).collect(),
-            }),
-            Event::ApprovalAsked {
-                step,
-                ordinal,
-                approval,
-                plan,
-                until,
-                ..
-            } => {
-                if let Some(call) = self.call_mut(*step, *ordinal) {
-                    let before = call.approval.as_ref().map_or(0, |before| before.number);
-                    call.approval = Some(Approval {
-                        id: *approval,
-                        number: before + 1,
-                        plan: *plan,
-                        until: *until,
-                        answer: None,
-                    });
-                }
+            } => self.claim(choice.as_ref(), settings.as_ref()),
+            Event::AnswerRecorded { step, .. } if self.step(*step).is_none() => {
+                self.steps.extend(Step::of(event));
             }
             Event::ApprovalAnswered {
                 step,
                 ordinal,
-                approval,
                 answer,
                 ..
             } => {
-                if let Answer::Allowed {
-                    mode: Some(mode), ..
-                } = answer
-                {
-                    self.agreed = Some(*mode);
-                }
-                let call = self.call_mut(*step, *ordinal);
-                let known = call.and_then(|call| call.approval.as_mut());
-                if let Some(known) = known.filter(|known| known.id == *approval) {
-                    known.answer.get_or_insert_with(|| answer.clone());
-                }
+                self.agree(answer);
+                self.apply_to_call((*step, *ordinal), event, at);
             }
-            Event::CallPlaced {
-                step,
-                ordinal,
-                operation,
-                place,
-                ..
-            } => {
-                if let Some(call) = self.call_mut(*step, *ordinal) {
-                    let at = call.placed.as_ref().map_or(at, |before| before.at);
-                    call.placed = Some(Placed {
-                        at,
-                        operation: *operation,
-                        place: place.clone(),
-                    });
-                }
-            }
-            Event::AgentStarted {
-                step,
-                ordinal,
-                session,
-                agent_turn,
-                name,
-                background,
-                tokens,
-                ..
-            } => {
-                if let Some(call) = self.call_mut(*step, *ordinal) {
-                    call.agent.get_or_insert_with(|| AgentCall {
-                        name: name.clone(),
-                        session: *session,
-                        turn: *agent_turn,
-                        background: *background,
-                        tokens: *tokens,
-                        at,
-                        ended: None,
-                    });
-                }
-            }
-            Event::AgentEnded {
-                step,
-                ordinal,
-                agent_turn,
-                outcome,
-                reason,
-                answer,
-                tokens,
-                worktree,
-                ..
-            } => {
-                let call = self.call_mut(*step, *ordinal);
-                let agent = call.and_then(|call| call.agent.as_mut());
-                if let Some(agent) = agent.filter(|agent| agent.turn == *agent_turn) {
-                    agent.ended.get_or_insert_with(|| AgentEnd {
-                        outcome: *outcome,
-                        reason: reason.clone(),
-                        answer: answer.clone(),
-                        tokens: *tokens,
-                        worktree: worktree.clone(),
-                    });
-                }
-            }
-            Event::ChatStarted {
-                step,
-                ordinal,
-                session,
-                ..
-            } => {
-                if let Some(call) = self.call_mut(*step, *ordinal) {
-                    call.chat.get_or_insert(*session);
-                }
-            }
-            Event::WorktreeChanged { state, .. } => self.worktree = Some(*state),
-            Event::CallSent { step, ordinal, .. } => {
-                if let Some(call) = self.call_mut(*step, *ordinal) {
-                    call.requested.get_or_insert(at);
-                }
+            Event::ApprovalAsked { step, ordinal, .. }
+            | Event::CallPlaced { step, ordinal, .. }
+            | Event::CallSent { step, ordinal, .. }
+            | Event::ChatStarted { step, ordinal, .. }
+            | Event::AgentStarted { step, ordinal, .. }
+            | Event::AgentEnded { step, ordinal, .. } => {
+                self.apply_to_call((*step, *ordinal), event, at);
             }
             Event::CallEnded {
                 step,
                 ordinal,
-                outcome,
-                parts,
-                unplaced,
                 task,
-                awaits,
-                file,
-                whole,
-                tools,
                 ..
-            } => {
-                let result = CallResult {
-                    outcome: *outcome,
-                    parts: parts.clone(),
-                    unplaced: *unplaced,
-                    awaits: *awaits,
-                    file: file.clone(),
-                    whole: *whole,
-                    tools: tools.clone(),
-                };
-                return self.end_call((*step, *ordinal), result, *task);
-            }
+            } => return self.end_call((*step, *ordinal), CallResult::of(event)?, *task),
+            Event::WorktreeChanged { state, .. } => self.worktree = Some(*state),
             Event::CancelRequested { why, .. } => {
                 self.cancel_requested = true;
                 self.is_interrupted = *why == Some(StopReason::InterruptedByMessage);
@@ -417,6 +270,28 @@ impl TurnLog {
             _ => {}
         }
         None
+    }
+
+    /// Takes the runner and the settings of the first claim that names them.
+    fn claim(&mut self, choice: Option<&Choice>, settings: Option<&TurnSettings>) {
+        self.choice = self.choice.take().or_else(|| choice.cloned());
+        let settings = settings.map(|settings| self.terms.of_turn(settings.clone()));
+        self.settings = self.settings.take().or(settings);
+    }
+
+    fn agree(&mut self, answer: &Answer) {
+        if let Answer::Allowed {
+            mode: Some(mode), ..
+        } = answer
+        {
+            self.agreed = Some(*mode);
+        }
+    }
+
+    fn apply_to_call(&mut self, (step, ordinal): (u32, u32), event: &Event, at: Timestamp) {
+        if let Some(call) = self.call_mut(step, ordinal) {
+            call.apply(event, at);
+        }
     }
 
     fn end_call(
