@@ -20,7 +20,7 @@ check: ## formatting and lints; licences, sources and advisories where cargo-den
 
 soak: ## many seeds of the router's simulation and the fuzzers (SEEDS=100000, from FIRST=1000 on), EXECS=10000 commands, STORMS=50 of kills, ROUNDS=40 of failures around three servers, schemathesis' random requests, a file of 2 GiB
 	GANTRY_SIMULATION_SEEDS=$${SEEDS:-100000} GANTRY_SIMULATION_FIRST=$${FIRST:-1000} \
-		cargo test --locked -p server-router --lib simulation::whatever -- --nocapture
+		cargo test --locked -p server-router --lib --config profile.dev.package.server-router.opt-level=1 simulation::whatever -- --nocapture
 	export GANTRY_FUZZ_SEEDS=$${SEEDS:-100000} GANTRY_FUZZ_FIRST=$${FIRST:-1000}; \
 		cargo test --locked -p shared-link -p runner-supervisor --test fuzz && cargo test --locked -p runner journal::tests::fuzz
 	GANTRY_STORMS=$${STORMS:-50} cargo test --locked -p runner-supervisor --test supervisor sweeps

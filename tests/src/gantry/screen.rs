@@ -21,6 +21,10 @@ use super::{Gantry, PATIENCE, eventually, process::signal};
 /// Rows that are kept after they have left the screen.
 const SCROLLBACK: usize = 20_000;
 
+/// Written behind what a program wrote once it has ended, so that all of it is known to be here: a sequence (APC) that
+/// terminals do not show.
+const END: &[u8] = b"\x1b_end\x1b\\";
+
 /// A program in a terminal. Killed when it is dropped.
 pub struct Screen {
     ours: File,
@@ -34,9 +38,19 @@ pub struct Screen {
 struct Shown {
     bytes: Vec<u8>,
     terminal: vt100::Parser,
+    is_whole: bool,
 }
 
 impl Shown {
+    fn take(&mut self, piece: &[u8]) {
+        self.bytes.extend_from_slice(piece);
+        self.terminal.process(piece);
+        if let Some(before) = self.bytes.strip_suffix(END) {
+            self.bytes.truncate(before.len());
+            self.is_whole = true;
+        }
+    }
+
     /// All rows, the oldest first, without blanks at their ends.
     fn rows(&mut self) -> Vec<String> {
         let screen = self.terminal.screen_mut();
@@ -96,6 +110,7 @@ impl Screen {
         let shown = Arc::new(Mutex::new(Shown {
             bytes: Vec::new(),
             terminal: vt100::Parser::new(nonzero(24), nonzero(80), SCROLLBACK),
+            is_whole: false,
         }));
         let screen = Self {
             ours: File::from(ours),
@@ -108,8 +123,7 @@ impl Screen {
             let mut piece = [0; 4096];
             while let Ok(read @ 1..) = reading.read(&mut piece) {
                 let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
-                shown.bytes.extend_from_slice(&piece[..read]);
-                shown.terminal.process(&piece[..read]);
+                shown.take(&piece[..read]);
             }
         });
         screen
@@ -201,6 +215,17 @@ impl Screen {
             panic!("it does not end; it shows {:?}", self.shown());
         };
         status.expect("it can be waited for").code()
+    }
+
+    /// Waits for the program's end, and until all that it has written is here. Returns its exit code.
+    pub async fn whole(&mut self) -> Option<i32> {
+        let code = self.ended().await;
+        rustix::io::write(&self.theirs, END).expect("the terminal takes it");
+        eventually("its last words are here", async || {
+            self.state().is_whole.then_some(())
+        })
+        .await;
+        code
     }
 }
 

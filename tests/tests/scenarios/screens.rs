@@ -17,14 +17,12 @@ async fn shown(gantry: &Gantry, words: &[&str]) -> Vec<String> {
     command.env("NO_COLOR", "1");
     let mut screen = Screen::start(&command);
     assert_eq!(
-        screen.ended().await,
+        screen.whole().await,
         Some(0),
         "{words:?}: {:?}",
         screen.shown()
     );
-    // What was written last may still be on its way here.
-    let all = async || screen.written().ends_with('\n').then(|| screen.written());
-    let shown = eventually("the last line is whole", all).await;
+    let shown = screen.written();
     shown
         .lines()
         .map(|line| line.trim_end().to_owned())
