@@ -28,6 +28,7 @@ mod extensions;
 mod here;
 mod keys;
 mod login;
+mod mcp;
 mod models;
 mod output;
 mod painted;
@@ -260,7 +261,7 @@ async fn run(
         Command::Agents { command } => {
             extensions::registered(&client, screen, ExtensionKind::Agent, command).await?;
         }
-        Command::Mcp { command } => extensions::mcp(&client, screen, command).await?,
+        Command::Mcp { command } => mcp::run(&client, screen, command).await?,
         Command::Hooks { command } => {
             extensions::registered(&client, screen, ExtensionKind::Hooks, command).await?;
         }

@@ -1,6 +1,6 @@
 //! The commands about extensions.
 
-use clap::Subcommand;
+use clap::{Args as Arguments, Subcommand};
 
 use crate::pick::SessionName;
 
@@ -127,34 +127,7 @@ pub(crate) enum Mcp {
     },
     /// Register a tool server: its address, or the command that starts it on the runner, as in
     /// gantry mcp add files -- npx -y PACKAGE
-    Add {
-        /// Its name
-        name: String,
-        /// The address of a server that speaks streamable HTTP
-        #[arg(long, conflicts_with = "command")]
-        url: Option<String>,
-        /// A variable of the program's environment, as NAME=VALUE, or as NAME to be asked for the value; may be repeated
-        #[arg(long, value_name = "NAME[=VALUE]", conflicts_with = "url")]
-        env: Vec<String>,
-        /// A header with which the address is asked, as 'NAME: VALUE', or as NAME to be asked for the value; may be repeated
-        #[arg(long, value_name = "NAME[: VALUE]", requires = "url")]
-        header: Vec<String>,
-        /// The id of the client that you have registered at the server's authorization server, where that wants it
-        #[arg(long, requires = "url")]
-        client_id: Option<String>,
-        /// Ask for the secret of that client
-        #[arg(long, requires = "client_id")]
-        client_secret: bool,
-        /// The time in which it has to be ready, in seconds, up to 600 [default: 60]
-        #[arg(long, value_name = "SECONDS")]
-        startup_timeout: Option<u16>,
-        /// For all people of the tenant; that takes an admin
-        #[arg(long)]
-        tenant: bool,
-        /// The command, behind --
-        #[arg(last = true)]
-        command: Vec<String>,
-    },
+    Add(AddToolServer),
     /// Start a tool server where it would run, show what it has, and stop it
     Test {
         /// Its name
@@ -198,6 +171,36 @@ pub(crate) enum Mcp {
         #[arg(long, value_name = "SESSION")]
         session: Option<SessionName>,
     },
+}
+
+#[derive(Debug, Arguments)]
+pub(crate) struct AddToolServer {
+    /// Its name
+    pub(crate) name: String,
+    /// The address of a server that speaks streamable HTTP
+    #[arg(long, conflicts_with = "command")]
+    pub(crate) url: Option<String>,
+    /// A variable of the program's environment, as NAME=VALUE, or as NAME to be asked for the value; may be repeated
+    #[arg(long, value_name = "NAME[=VALUE]", conflicts_with = "url")]
+    pub(crate) env: Vec<String>,
+    /// A header with which the address is asked, as 'NAME: VALUE', or as NAME to be asked for the value; may be repeated
+    #[arg(long, value_name = "NAME[: VALUE]", requires = "url")]
+    pub(crate) header: Vec<String>,
+    /// The id of the client that you have registered at the server's authorization server, where that wants it
+    #[arg(long, requires = "url")]
+    pub(crate) client_id: Option<String>,
+    /// Ask for the secret of that client
+    #[arg(long, requires = "client_id")]
+    pub(crate) client_secret: bool,
+    /// The time in which it has to be ready, in seconds, up to 600 [default: 60]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) startup_timeout: Option<u16>,
+    /// For all people of the tenant; that takes an admin
+    #[arg(long)]
+    pub(crate) tenant: bool,
+    /// The command, behind --
+    #[arg(last = true)]
+    pub(crate) command: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]
