@@ -371,6 +371,13 @@ messages! {
         /// The signal.
         pub signal: Signal,
     }
+
+    /// The outcome of a request to stop an operation.
+    pub struct OperationCancelled {
+        /// `cancelled`: it was stopped. `already_exited`: it had ended. `never_started`: it has not started and never
+        /// will. `recorded`: its runner is unreachable and will stop it after it reconnects.
+        pub answer: String,
+    }
 }
 
 /// The kind of an operation's input.
