@@ -161,11 +161,10 @@ fn entry(by: &By, asked: &ApprovalRow, answer: &Answer) -> AuditEntry {
         Answer::Said { .. } => ("answered", None),
         Answer::Unanswered { .. } => ("unanswered", None),
     };
-    AuditEntry {
-        actor: by.actor(),
-        kind: "approval.answered",
-        subject: asked.id.to_string(),
-        detail: json!({
+    by.entry(
+        "approval.answered",
+        asked.id,
+        json!({
             "session": asked.session,
             "tool": tool,
             "question": asked.question.digest(),
@@ -173,8 +172,7 @@ fn entry(by: &By, asked: &ApprovalRow, answer: &Answer) -> AuditEntry {
             "rule": rule,
             "mode": mode(answer),
         }),
-        origin: by.origin,
-    }
+    )
 }
 
 /// Tells if this answer counts for the question.

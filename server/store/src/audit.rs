@@ -59,6 +59,22 @@ impl By {
     pub(crate) fn actor(&self) -> Actor {
         Actor::User(self.user)
     }
+
+    /// The entry that they did this to the subject. The detail has no secret.
+    pub(crate) fn entry(
+        &self,
+        kind: &'static str,
+        subject: impl fmt::Display,
+        detail: Value,
+    ) -> AuditEntry {
+        AuditEntry {
+            actor: self.actor(),
+            kind,
+            subject: subject.to_string(),
+            detail,
+            origin: self.origin,
+        }
+    }
 }
 
 impl From<UserId> for By {

@@ -10,17 +10,31 @@ use shared_types::{
 };
 
 use crate::{
-    AuditEntry, By, Full, SealedSecret, Store, StoreError, audit,
+    AuditEntry, By, SealedSecret, Store, StoreError, audit,
     columns::Columns as _,
     database::{Connection, FromRow, Row, lock_user, query, query_as, retried},
+    room::Room,
     secret, tool_grant,
 };
 
-/// Most extensions of a tenant, and of a user.
-const EXTENSIONS_AT_MOST: u64 = 300;
+/// The extensions of a tenant, and of a user.
+const EXTENSIONS: Room = Room {
+    count: "SELECT COUNT(*) AS used FROM extensions
+            WHERE tenant_id = $1 AND COALESCE(user_id, '') = $2",
+    has: "there are",
+    at_most: 300,
+    what: "extensions",
+    remedy: "remove one with: gantry extensions remove",
+};
 
-/// Most files that a user trusts.
-const TRUSTED_AT_MOST: u64 = 500;
+/// The files that a user trusts.
+const TRUSTED: Room = Room {
+    count: "SELECT COUNT(*) AS used FROM trusted_extensions WHERE tenant_id = $1 AND user_id = $2",
+    has: "you trust",
+    at_most: 500,
+    what: "files with extensions",
+    remedy: "trust one no more with: gantry extensions untrust",
+};
 
 macro_rules! select_extensions {
     ($rest:literal) => {
@@ -230,7 +244,7 @@ impl Store {
             {
                 tool_grant::remove_of_url(&mut tx, tenant, new.user, &before).await?;
             }
-            must_have_room(&mut tx, tenant, &whose).await?;
+            EXTENSIONS.must_hold(&mut tx, tenant, &whose).await?;
             let put: RegisteredExtension = query_as(select_extensions!(
                 "WHERE extensions.tenant_id = $1 AND extensions.id = $2"
             ))
@@ -356,34 +370,18 @@ impl Store {
             if changed == 0 {
                 return Ok(());
             }
-            let row: Row = query(
-                "SELECT COUNT(*) AS files FROM trusted_extensions WHERE tenant_id = $1 AND user_id = $2",
-            )
-            .bind(tenant.to_string())
-            .bind(user.to_string())
-            .fetch_one(&mut tx)
-            .await?;
-            let used = row.count("files")?;
-            if used > TRUSTED_AT_MOST {
-                return Err(StoreError::Full(Full {
-                    has: "you trust",
-                    used: used - 1,
-                    at_most: TRUSTED_AT_MOST,
-                    what: "files with extensions",
-                    remedy: "trust one no more with: gantry extensions untrust",
-                }));
-            }
+            TRUSTED
+                .must_hold(&mut tx, tenant, &user.to_string())
+                .await?;
             let kind = match digest {
                 Some(_) => "extension.trusted",
                 None => "extension.untrusted",
             };
-            let entry = AuditEntry {
-                actor: by.actor(),
+            let entry = by.entry(
                 kind,
-                subject: sandbox.to_string(),
-                detail: json!({ "path": path, "digest": digest.map(|digest| digest.to_string()) }),
-                origin: by.origin,
-            };
+                sandbox,
+                json!({ "path": path, "digest": digest.map(|digest| digest.to_string()) }),
+            );
             audit::record(&mut tx, tenant, &entry, now).await?;
             tx.commit().await
         })
@@ -402,12 +400,7 @@ pub(crate) async fn remove_of_user(
             .bind(user.to_string())
             .fetch_all(&mut *tx)
             .await?;
-    for row in removed {
-        if let Some(secret) = row.maybe_parsed("secret_id")? {
-            secret::remove(tx, tenant, secret).await?;
-        }
-    }
-    Ok(())
+    secret::remove_of(tx, tenant, &removed).await
 }
 
 /// The address of a tool server, where it has one: people may have signed in to it.
@@ -420,43 +413,15 @@ fn address(kind: ExtensionKind, text: &str) -> Option<String> {
     server.get("url")?.as_str().map(str::to_owned)
 }
 
-async fn must_have_room(
-    tx: &mut Connection,
-    tenant: TenantId,
-    whose: &str,
-) -> Result<(), StoreError> {
-    let row: Row = query(
-        "SELECT COUNT(*) AS extensions FROM extensions
-         WHERE tenant_id = $1 AND COALESCE(user_id, '') = $2",
-    )
-    .bind(tenant.to_string())
-    .bind(whose)
-    .fetch_one(tx)
-    .await?;
-    let used = row.count("extensions")?;
-    if used <= EXTENSIONS_AT_MOST {
-        return Ok(());
-    }
-    Err(StoreError::Full(Full {
-        has: "there are",
-        used: used - 1,
-        at_most: EXTENSIONS_AT_MOST,
-        what: "extensions",
-        remedy: "remove one with: gantry extensions remove",
-    }))
-}
-
 fn entry(by: &By, kind: &'static str, of: &RegisteredExtension) -> AuditEntry {
-    AuditEntry {
-        actor: by.actor(),
+    by.entry(
         kind,
-        subject: of.id.to_string(),
-        detail: json!({
+        of.id,
+        json!({
             "layer": of.layer().word(), "kind": of.kind.word(), "name": of.name,
             "digest": of.digest.to_string(), "source": of.source,
         }),
-        origin: by.origin,
-    }
+    )
 }
 
 impl FromRow for RegisteredExtension {

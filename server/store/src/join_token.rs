@@ -221,13 +221,7 @@ impl Store {
             if ended == 0 {
                 return Err(StoreError::NotFound);
             }
-            let entry = AuditEntry {
-                actor: by.actor(),
-                kind: "join_token.ended",
-                subject: token.to_string(),
-                detail: json!({}),
-                origin: by.origin,
-            };
+            let entry = by.entry("join_token.ended", token, json!({}));
             audit::record(&mut tx, tenant, &entry, now).await?;
             tx.commit().await
         })

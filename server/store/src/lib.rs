@@ -56,6 +56,7 @@ mod ports;
 mod rate;
 mod replica;
 mod request_key;
+mod room;
 mod rule;
 mod runner;
 mod sandbox;

@@ -5,7 +5,7 @@ use serde_json::json;
 use shared_types::{ModelAccountId, SecretId, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES};
 
 use crate::{
-    AuditEntry, By, Full, SealedSecret, Store, StoreError, audit,
+    By, Full, SealedSecret, Store, StoreError, audit,
     columns::{Columns as _, json},
     database::{
         Connection, FromRow, MAX_PAGE, Row, lock_user, locking, page, query, query_as, retried,
@@ -279,12 +279,7 @@ pub(crate) async fn remove_of_user(
     .bind(user.to_string())
     .fetch_all(&mut *tx)
     .await?;
-    for row in removed {
-        if let Some(key) = row.maybe_parsed("secret_id")? {
-            secret::remove(tx, tenant, key).await?;
-        }
-    }
-    Ok(())
+    secret::remove_of(tx, tenant, &removed).await
 }
 
 fn require_bounds(terms: &AccountTerms) -> Result<(), StoreError> {
@@ -427,17 +422,15 @@ async fn record(
     deed: AccountDeed<'_>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let entry = AuditEntry {
-        actor: by.actor(),
-        origin: by.origin,
-        kind: deed.kind,
-        subject: deed.account.to_string(),
-        detail: json!({
+    let entry = by.entry(
+        deed.kind,
+        deed.account,
+        json!({
             "name": deed.terms.name,
             "user": deed.of.user(),
             "base_url": deed.terms.base_url,
         }),
-    };
+    );
     audit::record(tx, tenant, &entry, now).await.map(drop)
 }
 

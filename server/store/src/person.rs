@@ -8,8 +8,8 @@ use serde_json::json;
 use shared_types::{OperationId, SessionId, TenantId, Timestamp, TurnId, UserId};
 
 use crate::{
-    AuditEntry, By, Full, NewSignInCode, NewUser, Role, SettingChange, SettingsOf, Store,
-    StoreError, UserKind, UserRow, audit,
+    By, Full, NewSignInCode, NewUser, Role, SettingChange, SettingsOf, Store, StoreError, UserKind,
+    UserRow, audit,
     columns::{Columns as _, word},
     credential,
     database::{
@@ -338,13 +338,7 @@ pub(crate) async fn record(
     detail: serde_json::Value,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let entry = AuditEntry {
-        actor: by.actor(),
-        kind,
-        subject: person.to_string(),
-        detail,
-        origin: by.origin,
-    };
+    let entry = by.entry(kind, person, detail);
     audit::record(tx, tenant, &entry, now).await.map(drop)
 }
 

@@ -6,13 +6,21 @@ use shared_consent::Decision;
 use shared_types::{RuleId, SessionId, TenantId, Timestamp, UserId};
 
 use crate::{
-    AuditEntry, By, Full, SettingName, Store, StoreError, audit,
+    AuditEntry, By, SettingName, Store, StoreError, audit,
     columns::{Columns as _, damaged},
     database::{Connection, FromRow, Row, query, query_as, retried},
+    room::Room,
 };
 
-/// Most rules of a tenant, and of a user.
-const RULES_AT_MOST: u64 = 500;
+/// The rules of a tenant, and of a user.
+const RULES: Room = Room {
+    count: "SELECT COUNT(*) AS used FROM permission_rules
+            WHERE tenant_id = $1 AND COALESCE(user_id, '') = $2",
+    has: "there are",
+    at_most: 500,
+    what: "rules",
+    remedy: "remove one with: gantry permissions remove",
+};
 
 macro_rules! select_rules {
     ($rest:literal) => {
@@ -170,24 +178,7 @@ pub(crate) async fn add(
     if added == 0 {
         return Ok(());
     }
-    let row: Row = query(
-        "SELECT COUNT(*) AS rules FROM permission_rules
-         WHERE tenant_id = $1 AND COALESCE(user_id, '') = $2",
-    )
-    .bind(tenant.to_string())
-    .bind(whose)
-    .fetch_one(&mut *tx)
-    .await?;
-    let used = row.count("rules")?;
-    if used > RULES_AT_MOST {
-        return Err(StoreError::Full(Full {
-            has: "there are",
-            used: used - 1,
-            at_most: RULES_AT_MOST,
-            what: "rules",
-            remedy: "remove one with: gantry permissions remove",
-        }));
-    }
+    RULES.must_hold(tx, tenant, &whose).await?;
     let decision = decision.to_string();
     let entry = entry(by, "permission.added", id, user, &decision, rule);
     audit::record(tx, tenant, &entry, now).await?;
@@ -206,13 +197,11 @@ fn entry(
         Some(_) => "user",
         None => "tenant",
     };
-    AuditEntry {
-        actor: by.actor(),
+    by.entry(
         kind,
-        subject: id.to_string(),
-        detail: json!({ "scope": scope, "decision": decision, "rule": rule }),
-        origin: by.origin,
-    }
+        id,
+        json!({ "scope": scope, "decision": decision, "rule": rule }),
+    )
 }
 
 impl FromRow for RuleRow {

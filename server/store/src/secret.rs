@@ -402,6 +402,20 @@ pub(crate) async fn remove(
     }
 }
 
+/// Removes the secrets of rows that are gone, by their column `secret_id`.
+pub(crate) async fn remove_of(
+    tx: &mut Connection,
+    tenant: TenantId,
+    gone: &[Row],
+) -> Result<(), StoreError> {
+    for row in gone {
+        if let Some(secret) = row.maybe_parsed("secret_id")? {
+            remove(tx, tenant, secret).await?;
+        }
+    }
+    Ok(())
+}
+
 async fn data_key(
     connection: &mut Connection,
     tenant: TenantId,

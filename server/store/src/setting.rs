@@ -554,11 +554,9 @@ fn entry(
         values.insert(word(&change.name), json!(change.value));
         before.insert(word(&change.name), json!(was));
     }
-    AuditEntry {
-        actor: by.actor(),
-        kind: "settings.changed",
+    by.entry(
+        "settings.changed",
         subject,
-        detail: json!({ "values": values, "before": before, "generation": generation }),
-        origin: by.origin,
-    }
+        json!({ "values": values, "before": before, "generation": generation }),
+    )
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use shared_types::{Digest, SecretId, TenantId, Timestamp, UserId};
 
 use crate::{
-    AuditEntry, By, SealedSecret, Store, StoreError, audit,
+    By, SealedSecret, Store, StoreError, audit,
     columns::Columns as _,
     database::{Connection, FromRow, Row, lock_user, query, query_as, retried},
     secret,
@@ -241,13 +241,11 @@ impl Store {
             .bind(now.as_micros())
             .execute(&mut tx)
             .await?;
-            let entry = AuditEntry {
-                actor: by.actor(),
-                kind: "tool_server.signed_in",
-                subject: user.to_string(),
-                detail: json!({ "url": new.url, "issuer": new.issuer, "scopes": new.scopes }),
-                origin: by.origin,
-            };
+            let entry = by.entry(
+                "tool_server.signed_in",
+                user,
+                json!({ "url": new.url, "issuer": new.issuer, "scopes": new.scopes }),
+            );
             audit::record(&mut tx, tenant, &entry, now).await?;
             tx.commit().await
         })
@@ -423,13 +421,7 @@ impl Store {
             remove_sign_ins(&mut tx, tenant, Some(user), Some(url)).await?;
             let gone = remove(&mut tx, tenant, user, url).await?;
             if gone.is_some() {
-                let entry = AuditEntry {
-                    actor: by.actor(),
-                    kind: "tool_server.signed_out",
-                    subject: user.to_string(),
-                    detail: json!({ "url": url }),
-                    origin: by.origin,
-                };
+                let entry = by.entry("tool_server.signed_out", user, json!({ "url": url }));
                 audit::record(&mut tx, tenant, &entry, now).await?;
             }
             tx.commit().await?;

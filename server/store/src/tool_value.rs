@@ -4,14 +4,21 @@ use serde_json::json;
 use shared_types::{TenantId, Timestamp, UserId};
 
 use crate::{
-    AuditEntry, By, Full, SealedSecret, Store, StoreError, audit,
+    By, SealedSecret, Store, StoreError, audit,
     columns::Columns as _,
     database::{Connection, Row, lock_user, query, retried},
+    room::Room,
     secret,
 };
 
-/// Most values of a user.
-const VALUES_AT_MOST: u64 = 100;
+/// The values of a user.
+const VALUES: Room = Room {
+    count: "SELECT COUNT(*) AS used FROM tool_values WHERE tenant_id = $1 AND user_id = $2",
+    has: "you have",
+    at_most: 100,
+    what: "values for tool servers",
+    remedy: "remove one with: gantry mcp values remove NAME",
+};
 
 /// A value of a user, without what it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,19 +112,17 @@ impl Store {
                     .bind(now.as_micros())
                     .execute(&mut tx)
                     .await?;
-                    must_have_room(&mut tx, tenant, user).await?;
+                    VALUES.must_hold(&mut tx, tenant, &user.to_string()).await?;
                     "tool_value.set"
                 }
                 None if removed == 0 => return Err(StoreError::NotFound),
                 None => "tool_value.removed",
             };
-            let entry = AuditEntry {
-                actor: by.actor(),
+            let entry = by.entry(
                 kind,
-                subject: user.to_string(),
-                detail: json!({ "name": name, "host": value.map(|(_, host)| host) }),
-                origin: by.origin,
-            };
+                user,
+                json!({ "name": name, "host": value.map(|(_, host)| host) }),
+            );
             audit::record(&mut tx, tenant, &entry, now).await?;
             tx.commit().await
         })
@@ -149,32 +154,6 @@ async fn remove(
     .bind(name.unwrap_or_default())
     .fetch_all(&mut *tx)
     .await?;
-    for row in &rows {
-        secret::remove(tx, tenant, row.parsed("secret_id")?).await?;
-    }
+    secret::remove_of(tx, tenant, &rows).await?;
     Ok(rows.len())
-}
-
-async fn must_have_room(
-    tx: &mut Connection,
-    tenant: TenantId,
-    user: UserId,
-) -> Result<(), StoreError> {
-    let row: Row =
-        query("SELECT COUNT(*) AS used FROM tool_values WHERE tenant_id = $1 AND user_id = $2")
-            .bind(tenant.to_string())
-            .bind(user.to_string())
-            .fetch_one(tx)
-            .await?;
-    let used = row.count("used")?;
-    if used <= VALUES_AT_MOST {
-        return Ok(());
-    }
-    Err(StoreError::Full(Full {
-        has: "you have",
-        used: used - 1,
-        at_most: VALUES_AT_MOST,
-        what: "values for tool servers",
-        remedy: "remove one with: gantry mcp values remove NAME",
-    }))
 }

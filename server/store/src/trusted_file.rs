@@ -9,13 +9,20 @@ use shared_types::{
 };
 
 use crate::{
-    AuditEntry, By, Full, Store, StoreError, audit,
+    AuditEntry, By, Store, StoreError, audit,
     columns::{Columns as _, damaged, integer},
     database::{Connection, FromRow, Row, lock_user, query, query_as, retried},
+    room::Room,
 };
 
-/// Most files that a user trusts.
-const FILES_AT_MOST: u64 = 200;
+/// The files that a user trusts.
+const FILES: Room = Room {
+    count: "SELECT COUNT(*) AS used FROM trusted_files WHERE tenant_id = $1 AND user_id = $2",
+    has: "you trust",
+    at_most: 200,
+    what: "files with rules",
+    remedy: "trust one no more with: gantry permissions untrust",
+};
 
 /// The looks of a session that are read at once.
 const LOOKS: i64 = 32;
@@ -120,7 +127,9 @@ impl Store {
             .fetch_one(&mut tx)
             .await?;
             let id: RuleId = row.parsed("id")?;
-            must_have_room(&mut tx, tenant, new.user).await?;
+            FILES
+                .must_hold(&mut tx, tenant, &new.user.to_string())
+                .await?;
             let file = query_as(select_trusted!(
                 "WHERE trusted_files.tenant_id = $1 AND trusted_files.id = $2"
             ))
@@ -284,42 +293,15 @@ pub(crate) async fn looked_for(
     Ok(())
 }
 
-/// Refuses more files of the user than there may be.
-async fn must_have_room(
-    tx: &mut Connection,
-    tenant: TenantId,
-    user: UserId,
-) -> Result<(), StoreError> {
-    let row: Row =
-        query("SELECT COUNT(*) AS files FROM trusted_files WHERE tenant_id = $1 AND user_id = $2")
-            .bind(tenant.to_string())
-            .bind(user.to_string())
-            .fetch_one(tx)
-            .await?;
-    let used = row.count("files")?;
-    if used > FILES_AT_MOST {
-        return Err(StoreError::Full(Full {
-            has: "you trust",
-            used: used - 1,
-            at_most: FILES_AT_MOST,
-            what: "files with rules",
-            remedy: "trust one no more with: gantry permissions untrust",
-        }));
-    }
-    Ok(())
-}
-
 fn entry(by: &By, kind: &'static str, file: &TrustedFile) -> AuditEntry {
-    AuditEntry {
-        actor: by.actor(),
+    by.entry(
         kind,
-        subject: file.id.to_string(),
-        detail: json!({
+        file.id,
+        json!({
             "runner": file.runner.to_string(), "workspace": file.workspace, "path": file.path(),
             "digest": file.digest.to_string(),
         }),
-        origin: by.origin,
-    }
+    )
 }
 
 impl FromRow for TrustedFile {

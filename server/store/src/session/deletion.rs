@@ -232,13 +232,7 @@ pub(super) fn entry(
     session: SessionId,
     detail: serde_json::Value,
 ) -> AuditEntry {
-    AuditEntry {
-        actor: by.actor(),
-        origin: by.origin,
-        kind,
-        subject: session.to_string(),
-        detail,
-    }
+    by.entry(kind, session, detail)
 }
 
 /// Returns the number of links that it ended.
