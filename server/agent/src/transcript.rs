@@ -18,8 +18,8 @@ use std::{collections::HashMap, sync::Arc};
 use shared_types::{
     Digest, Event, OperationId, RunnerId, SessionEvent, Timestamp, TurnId,
     event::{
-        CallOutcome, Extensions, FileSeen, HookEvent, InstructionFile, OfferedServer, Place,
-        TodoItem, TurnLimit,
+        CallOutcome, Extensions, FileSeen, HookEnd, HookEvent, InstructionFile, OfferedServer,
+        Place, TodoItem, TurnLimit,
     },
 };
 
@@ -90,6 +90,23 @@ struct Shared {
     language: Option<String>,
 }
 
+impl Shared {
+    /// Hands the last survey to a turn that was claimed, and takes over its language.
+    fn claimed(&mut self, turn: &mut TurnLog) {
+        if !turn.is_surveyed {
+            let runner = turn.runner();
+            let last = self.survey.clone();
+            turn.survey = last.filter(|survey| survey.runner == runner);
+        }
+        if let Some(settings) = &turn.settings
+            && settings.language != self.language
+        {
+            self.language.clone_from(&settings.language);
+            self.prefix += 1;
+        }
+    }
+}
+
 /// A look at a place.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SurveyLog {
@@ -126,56 +143,8 @@ impl Transcript {
             Event::SessionCreated { directory, .. } => {
                 self.directory = directory.as_str().into();
             }
-            Event::InputAccepted {
-                turn,
-                parts,
-                compacts,
-                terms,
-                ..
-            } if self.turn(*turn).is_none() => {
-                let ended_before = std::mem::take(&mut self.ended);
-                let input = (parts.clone(), at);
-                let turn = TurnLog::new(*turn, input, ended_before);
-                self.turns.push(TurnLog {
-                    compacts: compacts.clone(),
-                    terms: terms.clone(),
-                    ..turn
-                });
-            }
-            Event::PlaceSurveyed {
-                turn,
-                place,
-                system,
-                folder,
-                branch,
-                instructions,
-                unread,
-                project,
-            } => {
-                let runner = self.turn(*turn).and_then(TurnLog::runner);
-                let before = self.survey_of(runner);
-                let survey = Arc::new(SurveyLog {
-                    runner,
-                    place: place.as_deref().cloned(),
-                    system: system.clone(),
-                    folder: folder.clone(),
-                    branch: branch.clone(),
-                    instructions: match instructions {
-                        Some(instructions) => instructions.as_slice().into(),
-                        None => {
-                            before.map_or_else(Arc::default, |before| before.instructions.clone())
-                        }
-                    },
-                    unread: unread.clone(),
-                    project: project
-                        .as_ref()
-                        .map(|file| (file.path.clone(), file.digest)),
-                });
-                self.shared.survey = Some(survey.clone());
-                if let Some(turn) = self.turn_mut(*turn) {
-                    (turn.survey, turn.is_surveyed) = (Some(survey), true);
-                }
-            }
+            Event::InputAccepted { .. } => self.apply_input(event, at),
+            Event::PlaceSurveyed { .. } => self.apply_survey(event),
             Event::ExtensionsFound { turn, extensions } => {
                 let found = Arc::new((**extensions).clone());
                 self.shared.extensions = found.clone();
@@ -183,18 +152,7 @@ impl Transcript {
                     turn.extensions = found;
                 }
             }
-            Event::HookEnded { turn, end } => {
-                let hook = (end.from.at.clone(), end.on, end.action.clone());
-                match end.failed {
-                    Some(_) => *self.shared.hook_failures.entry(hook).or_default() += 1,
-                    None => {
-                        self.shared.hook_failures.remove(&hook);
-                    }
-                }
-                if let Some(turn) = self.turn_mut(*turn) {
-                    turn.hooks.push((**end).clone());
-                }
-            }
+            Event::HookEnded { turn, end } => self.apply_hook(*turn, end),
             Event::TodoChanged {
                 turn, items, found, ..
             } => {
@@ -211,12 +169,90 @@ impl Transcript {
                 self.apply_agents(event, at);
             }
         }
+        self.apply_to_turn(event, at);
+    }
+
+    /// Begins the turn of an input, unless it has begun.
+    fn apply_input(&mut self, event: &Event, at: Timestamp) {
+        if let Event::InputAccepted {
+            turn,
+            parts,
+            compacts,
+            terms,
+            ..
+        } = event
+            && self.turn(*turn).is_none()
+        {
+            let ended_before = std::mem::take(&mut self.ended);
+            let input = (parts.clone(), at);
+            let turn = TurnLog::new(*turn, input, ended_before);
+            self.turns.push(TurnLog {
+                compacts: compacts.clone(),
+                terms: terms.clone(),
+                ..turn
+            });
+        }
+    }
+
+    fn apply_survey(&mut self, event: &Event) {
+        let Event::PlaceSurveyed {
+            turn,
+            place,
+            system,
+            folder,
+            branch,
+            instructions,
+            unread,
+            project,
+        } = event
+        else {
+            return;
+        };
+        let runner = self.turn(*turn).and_then(TurnLog::runner);
+        let before = self.survey_of(runner);
+        let survey = Arc::new(SurveyLog {
+            runner,
+            place: place.as_deref().cloned(),
+            system: system.clone(),
+            folder: folder.clone(),
+            branch: branch.clone(),
+            instructions: match instructions {
+                Some(instructions) => instructions.as_slice().into(),
+                None => before.map_or_else(Arc::default, |before| before.instructions.clone()),
+            },
+            unread: unread.clone(),
+            project: project
+                .as_ref()
+                .map(|file| (file.path.clone(), file.digest)),
+        });
+        self.shared.survey = Some(survey.clone());
+        if let Some(turn) = self.turn_mut(*turn) {
+            (turn.survey, turn.is_surveyed) = (Some(survey), true);
+        }
+    }
+
+    fn apply_hook(&mut self, turn: TurnId, end: &HookEnd) {
+        let hook = (end.from.at.clone(), end.on, end.action.clone());
+        match end.failed {
+            Some(_) => *self.shared.hook_failures.entry(hook).or_default() += 1,
+            None => {
+                self.shared.hook_failures.remove(&hook);
+            }
+        }
+        if let Some(turn) = self.turn_mut(turn) {
+            turn.hooks.push(end.clone());
+        }
+    }
+
+    /// Applies an event to its turn, and hands on the state between the turns.
+    fn apply_to_turn(&mut self, event: &Event, at: Timestamp) {
         let Some(id) = event.turn() else { return };
         // Not by `turn_mut`: the other fields are read beside it.
         let Some(turn) = self.turns.iter_mut().rev().find(|turn| turn.id == id) else {
             return;
         };
-        if let Event::TurnClaimed { .. } = event {
+        let is_claim = matches!(event, Event::TurnClaimed { .. });
+        if is_claim {
             turn.before.begins(&self.shared);
             turn.extensions = self.shared.extensions.clone();
             turn.offered = self.shared.offered.clone();
@@ -226,19 +262,8 @@ impl Transcript {
             self.last_task = self.last_task.max(task.number);
             self.tasks.push(task);
         }
-        if let Event::TurnClaimed { .. } = event
-            && !turn.is_surveyed
-        {
-            let runner = turn.runner();
-            let last = self.shared.survey.clone();
-            turn.survey = last.filter(|survey| survey.runner == runner);
-        }
-        if let Event::TurnClaimed { .. } = event
-            && let Some(settings) = &turn.settings
-            && settings.language != self.shared.language
-        {
-            self.shared.language.clone_from(&settings.language);
-            self.shared.prefix += 1;
+        if is_claim {
+            self.shared.claimed(turn);
         }
         for step in &mut turn.steps[steps..] {
             step.prefix = self.shared.prefix;

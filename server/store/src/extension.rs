@@ -210,29 +210,7 @@ impl Store {
             if let Some(secret) = new.secret {
                 secret::put(&mut tx, tenant, secret, now).await?;
             }
-            query(
-                "INSERT INTO extensions
-                     (tenant_id, id, kind, user_id, name, text, digest, source, packed, secret_id, set_by, set_at)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-                 ON CONFLICT (tenant_id, id) DO UPDATE
-                     SET text = excluded.text, digest = excluded.digest, source = excluded.source,
-                         packed = excluded.packed, secret_id = excluded.secret_id,
-                         set_by = excluded.set_by, set_at = excluded.set_at",
-            )
-            .bind(tenant.to_string())
-            .bind(id.to_string())
-            .bind(new.kind.word())
-            .bind(new.user.map(|user| user.to_string()))
-            .bind(new.name)
-            .bind(new.text)
-            .bind(new.digest.to_string())
-            .bind(new.source)
-            .bind(new.packed.to_vec())
-            .bind(new.secret.map(|secret| secret.id.to_string()))
-            .bind(by.user.to_string())
-            .bind(now.as_micros())
-            .execute(&mut tx)
-            .await?;
+            write(&mut tx, tenant, (id, new), by.user, now).await?;
             if let Some(before) = before.as_ref().and_then(|before| before.secret) {
                 secret::remove(&mut tx, tenant, before).await?;
             }
@@ -386,6 +364,40 @@ impl Store {
             tx.commit().await
         })
     }
+}
+
+/// Writes an extension under this id, in place of the one that has it.
+async fn write(
+    tx: &mut Connection,
+    tenant: TenantId,
+    (id, new): (ExtensionId, NewExtension<'_>),
+    set_by: UserId,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    query(
+        "INSERT INTO extensions
+             (tenant_id, id, kind, user_id, name, text, digest, source, packed, secret_id, set_by, set_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+         ON CONFLICT (tenant_id, id) DO UPDATE
+             SET text = excluded.text, digest = excluded.digest, source = excluded.source,
+                 packed = excluded.packed, secret_id = excluded.secret_id,
+                 set_by = excluded.set_by, set_at = excluded.set_at",
+    )
+    .bind(tenant.to_string())
+    .bind(id.to_string())
+    .bind(new.kind.word())
+    .bind(new.user.map(|user| user.to_string()))
+    .bind(new.name)
+    .bind(new.text)
+    .bind(new.digest.to_string())
+    .bind(new.source)
+    .bind(new.packed.to_vec())
+    .bind(new.secret.map(|secret| secret.id.to_string()))
+    .bind(set_by.to_string())
+    .bind(now.as_micros())
+    .execute(tx)
+    .await?;
+    Ok(())
 }
 
 /// Removes the extensions of a user who leaves the tenant, with their secrets.

@@ -8,7 +8,7 @@ use server_records::{RuleBy, StandingRules};
 use shared_consent::{Decision, Ruled, Terms, Verdict, judge};
 use shared_types::{
     ApprovalId, CallWait, Event, Isolation, Mode, WaitsFor,
-    event::{Answer, Choice, HookDecision, Question, Unanswered, Worktree},
+    event::{Answer, Choice, HookDecision, Place, PlannedCall, Question, Unanswered, Worktree},
 };
 
 use super::{
@@ -160,24 +160,9 @@ impl<'a> Turn<'a> {
         let place = turn.survey.clone().filter(|_| turn.is_surveyed);
         let mode = mode_now(turn, rules);
         let isolation = turn.isolation();
-        let mut verdict = verdict(turn, deed, &isolation, rules, self.worktree().as_ref());
+        let verdict = verdict(turn, deed, &isolation, rules, self.worktree().as_ref());
         let only_people = turn.only_people_allow();
-        match verdict.decision {
-            Decision::Allow if hooked.asks() => {
-                verdict.decision = Decision::Ask;
-                verdict.why = hook_asks(&hooked.reason);
-                verdict.suggestion = None;
-            }
-            // Where a rule or the machine wants a person to be asked, no hook takes that away.
-            Decision::Ask
-                if hooked.decision == Some(HookDecision::Allow)
-                    && verdict.by.is_none()
-                    && !only_people =>
-            {
-                verdict.decision = Decision::Allow;
-            }
-            _ => {}
-        }
+        let verdict = with_hooks(verdict, hooked, only_people);
         match verdict.decision {
             Decision::Allow => Ok(Gated::Runs(Box::new(call.in_mode(mode)))),
             Decision::Deny => {
@@ -190,19 +175,7 @@ impl<'a> Turn<'a> {
             }
             Decision::Ask => {
                 let place = place.as_ref().and_then(|survey| survey.place.as_ref());
-                let mut planned = call.planned(place, &verdict).ok_or(TurnError::NotInLog)?;
-                let chosen = turn.choice.as_ref().and_then(Choice::runner);
-                // A place that could not be looked at is named all the same.
-                if let Some((runner, name)) = chosen.filter(|_| call.digest().is_some())
-                    && planned.runner.is_none()
-                {
-                    planned.runner = Some(runner);
-                    name.clone_into(&mut planned.runner_name);
-                    "not known".clone_into(&mut planned.isolation);
-                }
-                if turn.only_people_allow() {
-                    planned.rule = None;
-                }
+                let planned = planned(turn, &call, place, &verdict).ok_or(TurnError::NotInLog)?;
                 let said = self.before_question(&call).await?;
                 if said.denies() {
                     let why = hook_denies(&said.reason);
@@ -396,6 +369,54 @@ fn verdict<'r>(
         Some(other) if other.by.is_some() && other.decision > verdict.decision => other,
         _ => verdict,
     }
+}
+
+/// The verdict once the hooks before the call have had their say.
+fn with_hooks<'r>(
+    mut verdict: Verdict<'r, RuleBy>,
+    hooked: &HookVerdict,
+    only_people: bool,
+) -> Verdict<'r, RuleBy> {
+    match verdict.decision {
+        Decision::Allow if hooked.asks() => {
+            verdict.decision = Decision::Ask;
+            verdict.why = hook_asks(&hooked.reason);
+            verdict.suggestion = None;
+        }
+        // Where a rule or the machine wants a person to be asked, no hook takes that away.
+        Decision::Ask
+            if hooked.decision == Some(HookDecision::Allow)
+                && verdict.by.is_none()
+                && !only_people =>
+        {
+            verdict.decision = Decision::Allow;
+        }
+        _ => {}
+    }
+    verdict
+}
+
+/// The question to people about a call at this place; nothing where its arguments are none.
+fn planned(
+    turn: &TurnLog,
+    call: &Call<'_>,
+    place: Option<&Place>,
+    verdict: &Verdict<'_, RuleBy>,
+) -> Option<PlannedCall> {
+    let mut planned = call.planned(place, verdict)?;
+    let chosen = turn.choice.as_ref().and_then(Choice::runner);
+    // A place that could not be looked at is named all the same.
+    if let Some((runner, name)) = chosen.filter(|_| call.digest().is_some())
+        && planned.runner.is_none()
+    {
+        planned.runner = Some(runner);
+        name.clone_into(&mut planned.runner_name);
+        "not known".clone_into(&mut planned.isolation);
+    }
+    if turn.only_people_allow() {
+        planned.rule = None;
+    }
+    Some(planned)
 }
 
 /// The words to the model on a call that a hook does not let through.
