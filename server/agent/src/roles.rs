@@ -3,7 +3,7 @@
 
 use shared_types::event::{Extensions, Role};
 
-/// The role that is meant where none is named.
+/// The role of a call that names none.
 pub(crate) const GENERAL: &str = "general";
 
 /// The role that only reads. Its agents are in the mode *plan*.
@@ -36,7 +36,7 @@ pub(crate) fn role(name: &str, brought: &Extensions) -> Option<Role> {
     Some(role)
 }
 
-/// The role of an agent that was begun before, of which only the name is known here. Its own log has the rest.
+/// The role of an agent that was begun before. Only its name is known here; the log of the agent has the rest.
 pub(crate) fn unknown(name: &str) -> Role {
     Role {
         name: name.to_owned(),

@@ -399,8 +399,8 @@ impl ToolSet {
         all.in_role(role).searched()
     }
 
-    /// Those of these tools that an agent with this role may use; all of them where there is none. A role may name a
-    /// tool by any name that models know it by, with the arguments that it is meant for in brackets: these are for rules.
+    /// The tools of these that an agent with this role may use; all of them without a role. A role may name a tool by any
+    /// name under which models know it. Arguments in brackets behind a name are for rules.
     #[must_use]
     fn in_role(mut self, role: Option<&Role>) -> Self {
         if let Some(role) = role {

@@ -255,8 +255,8 @@ async fn decide(
     }
 }
 
-/// Checks a request for a code. Where it is not known to which program an answer goes, a person is told; else the
-/// program.
+/// Checks a request for a code. A refusal goes to the program, or is shown to the person where the program is not
+/// known.
 #[expect(clippy::result_large_err, reason = "it is made once for each request")]
 async fn checked(
     doors: &Doors,

@@ -296,7 +296,7 @@ impl ToolServerPool {
             .clone()
     }
 
-    /// Closes the connections that nobody uses, and those of sessions that are gone.
+    /// Closes the idle connections, and those of sessions that are gone.
     async fn close_unused(&self) {
         let slots: Vec<_> = {
             let slots = self.0.slots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -317,7 +317,7 @@ impl ToolServerPool {
             let is_unused = is_gone || slot.is_idle();
             let is_taken = is_unused && {
                 let mut slots = self.0.slots.lock().unwrap_or_else(PoisonError::into_inner);
-                // A use may have begun meanwhile.
+                // A use may have begun since.
                 let is_free = is_gone || slot.is_idle();
                 is_free && slots.remove(&key).is_some()
             };

@@ -39,7 +39,7 @@ pub(crate) const PAGE_WITHIN: Duration = Duration::from_secs(10);
 /// as well.
 pub(crate) const PROBE_WITHIN: Duration = Duration::from_secs(3);
 
-/// The time of a call if nothing else is said.
+/// The time of a call that names no other.
 pub const CALL_USUALLY: Duration = Duration::from_secs(60);
 
 /// The most time of a call.

@@ -499,8 +499,8 @@ impl Client {
         Ok(responses.into())
     }
 
-    /// The answer to one request. A session that the server has forgotten is begun anew; the request had no effect. The
-    /// time does not run while a person has a question of the server.
+    /// The answer to one request. A request whose session the server has forgotten had no effect: it is sent again in a
+    /// new session. The time does not run while a person has a question of the server.
     async fn once(
         &self,
         method: &str,

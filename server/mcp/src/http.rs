@@ -165,7 +165,7 @@ impl HttpLink {
         self.handshake().version = Some(version);
     }
 
-    /// Begins anew: the server has forgotten the session.
+    /// Forgets the session, which the server has forgotten. The next request begins another.
     pub(crate) fn forget(&self) {
         *self.handshake() = Handshake::default();
     }

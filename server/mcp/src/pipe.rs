@@ -125,7 +125,7 @@ impl PipeLink {
         }
     }
 
-    /// The answer to a request. Dropping the future tells the server that nobody waits for it any more.
+    /// The answer to a request. Dropping the future withdraws the request.
     pub(crate) async fn exchange(
         &self,
         id: u64,
@@ -175,7 +175,7 @@ impl Shared {
     }
 }
 
-/// A request that waits. Dropped, its answer is not waited for, and the server is told so.
+/// A request that waits for its answer. Dropping this withdraws it at the server.
 struct Waits<'a> {
     shared: &'a Shared,
     id: u64,
@@ -247,7 +247,7 @@ fn take(
                 Pending::Ended(_) => None,
             };
             if let Some(waits) = waits {
-                // Nobody may wait for it any more.
+                // The caller may have dropped its request.
                 let _ = waits.send(outcome);
             }
         }

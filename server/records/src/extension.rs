@@ -56,7 +56,7 @@ pub struct RegisteredExtension {
     pub kind: ExtensionKind,
     /// Whose it is; absent for all people of the tenant.
     pub user: Option<UserId>,
-    /// Its name, of which there is one for each kind and owner.
+    /// Its name, unique among the owner's extensions of the kind.
     pub name: String,
     /// Its file: `SKILL.md`, the Markdown of an agent, or JSON. Of a skill only the beginning, with its head.
     pub text: String,

@@ -23,7 +23,7 @@ use crate::{
 /// Most agents below one session of a person, at every depth, that exist at once.
 const AGENTS_OF_SESSION_AT_MOST: u64 = 1000;
 
-/// Longest answer of an agent that its caller is told, in bytes; a longer one loses its end.
+/// Longest answer of an agent to its caller, in bytes; a longer one loses its end.
 const ANSWER_BYTES: usize = 64 * 1024;
 
 /// An event of another session that a transaction has written beside its own.

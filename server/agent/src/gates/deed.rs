@@ -82,8 +82,8 @@ impl OwnedDeed {
         }
     }
 
-    /// The same deed on the file of the repository of which this one is the copy in an agent's worktree; none of other
-    /// files, and of what is about no file.
+    /// The same deed on the original of its file: the file in the repository, where this one is the copy in an agent's
+    /// worktree. None for another file, and for a deed on no file.
     pub(crate) fn in_repository(&self, worktree: &Worktree) -> Option<Self> {
         let original = |path: &String| {
             let below = path.strip_prefix(&worktree.path)?;

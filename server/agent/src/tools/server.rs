@@ -75,7 +75,7 @@ impl Tool for ServerTool {
         true
     }
 
-    /// The server checks them; what it says about them the model is told.
+    /// The server checks them. Its objections are the result of the call.
     fn check(&self, written: &str) -> Result<Arguments, BadArguments> {
         if written.len() > MAX_ARGUMENTS_BYTES {
             return Err(BadArguments::new(format!(

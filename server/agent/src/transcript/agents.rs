@@ -86,7 +86,7 @@ impl Transcript {
         &self.agents
     }
 
-    /// The agent of a call that does not wait for it has ended: the model is told before the next message.
+    /// Notes the end of an agent whose call did not wait. The model reads it before the next message.
     fn late_agent(
         &mut self,
         (turn, step, ordinal): (TurnId, u32, u32),

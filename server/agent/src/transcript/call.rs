@@ -80,15 +80,15 @@ pub(crate) struct Approval {
 /// The form in which the model is sent a result.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) enum SentAs {
-    /// As it is.
+    /// The result itself.
     #[default]
     Whole,
-    /// In short.
+    /// A short form of it.
     Masked {
         /// The call that had changed the file since, where it read one.
         stale_by: Option<u32>,
     },
-    /// As this text.
+    /// This text in its place.
     Edited(Arc<str>),
 }
 
@@ -166,7 +166,7 @@ impl Step {
 }
 
 impl CallResult {
-    /// True if the model is told the same by both.
+    /// True if both say the same to the model.
     pub(crate) fn says_what(&self, other: &Self) -> bool {
         (self.outcome, &self.parts) == (other.outcome, &other.parts)
             && (self.unplaced, self.awaits) == (other.unplaced, other.awaits)

@@ -454,7 +454,7 @@ impl<'a> Listener<'a> {
     }
 }
 
-/// The next event of an operation, which is given its input meanwhile.
+/// The next event of an operation. Until it comes, the operation is fed its input.
 pub(super) async fn next_event(
     events: &mut Box<dyn Events>,
     mut feeding: Option<&mut Feeding>,

@@ -1,7 +1,7 @@
 //! Tool servers: their tools are offered at the beginning of a turn, and a call is sent to one at most once.
 //!
-//! That a call is sent is recorded before it leaves. A worker that finds such a call without an end does not send it
-//! again: the model is told that its outcome is not known.
+//! A call is recorded as sent before it leaves. A worker that finds such a call without an end does not send it again;
+//! its result says that the outcome is not known.
 
 mod asking;
 
@@ -229,7 +229,7 @@ pub(super) fn was_sent(at: Timestamp) -> Rendered {
     Rendered::new(CallOutcome::Unknown, text)
 }
 
-/// The result of a call, of which the session keeps what the model is not shown.
+/// The result of a call. The session keeps the part that the model is not shown.
 pub(super) struct Answered {
     pub(super) rendered: Rendered,
     pub(super) images: Vec<(shared_types::ImageFormat, bytes::Bytes)>,

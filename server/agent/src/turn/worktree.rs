@@ -1,7 +1,7 @@
 //! The git worktree of an agent: made before a turn of the agent looks at its place, and settled when the turn ends. A
-//! worktree with changes stays, and its caller is told of it. The others are removed.
+//! worktree with changes stays, and the end of the agent names it. The others are removed.
 //!
-//! Both are ordinary operations of the agent's turn, each with a key of its own, and what came of them is recorded. So a
+//! Both are ordinary operations of the agent's turn, each with a key of its own, and their outcomes are recorded. So a
 //! worker that takes the turn up makes none twice. No hook of the repository runs.
 
 use std::{collections::BTreeMap, time::Duration};

@@ -51,7 +51,7 @@ pub(super) async fn carry_out(
     events: &Events,
 ) -> Option<Value> {
     let key = client.era.key_of(Some(id)).unwrap_or_else(|| {
-        // Nobody can name it: it is new.
+        // The key is new, so no other request names this call.
         format!("mcp-{}", Digest::of(client.new_session().as_bytes()))
     });
     let progress = Progress {

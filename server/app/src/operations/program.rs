@@ -103,7 +103,7 @@ impl Operations {
             }
         }
         let operations = self.clone();
-        // Detached on purpose: nobody waits for the end of a program that is not needed any more.
+        // Detached on purpose: no caller needs the end of the program.
         tokio::spawn(async move {
             let ending = operations.read_to_the_end(tenant, id);
             match timeout(ENDS_WITHIN, ending).await {
@@ -116,7 +116,7 @@ impl Operations {
         });
     }
 
-    /// Reads what is left of a program's output, which nobody needs, so that its end is stored.
+    /// Reads the rest of a program's output and drops it, so that its end is stored.
     async fn read_to_the_end(&self, tenant: TenantId, id: OperationId) -> Result<(), AppError> {
         let OperationSource::Alone(mut running, sandbox) = self.collected(tenant, id).await? else {
             return Ok(());
@@ -188,7 +188,7 @@ impl ProgramEvents {
     }
 }
 
-/// True for a program of a server that is not among those that live: nobody speaks to it any more.
+/// True for a program that was started by a replica that lives no more.
 pub(super) fn was_left(open: &OpenCallerOperation, live: &[ReplicaRow]) -> bool {
     let AskedBy::Caller { key, .. } = &open.row.asked_by else {
         return false;

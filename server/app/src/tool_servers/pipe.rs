@@ -28,7 +28,7 @@ const OFFER_AGAIN: Duration = Duration::from_millis(20);
 #[derive(Clone)]
 pub(super) struct LastWords {
     kept: Arc<Mutex<Vec<u8>>>,
-    /// The values that it was given and that nobody is shown.
+    /// The values that it was given; they are hidden in its words.
     hidden: Arc<[String]>,
 }
 

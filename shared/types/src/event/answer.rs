@@ -28,8 +28,8 @@ pub struct ToolCall {
 pub const USE_TOOL: &str = "use_tool";
 
 impl ToolCall {
-    /// The call that is meant: of a call of [`USE_TOOL`] that of the tool that it names, else itself. It is for readers;
-    /// the model gets its call back as it wrote it.
+    /// The call that the model means: the named tool's, for a call of [`USE_TOOL`]; else the call itself. It is for
+    /// readers; the model gets its call back as it wrote it.
     pub fn as_meant(&self) -> Cow<'_, Self> {
         match self.through_use_tool() {
             Some((name, arguments)) => Cow::Owned(Self {

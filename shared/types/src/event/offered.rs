@@ -10,7 +10,7 @@ use crate::Digest;
 pub struct OfferedServer {
     /// Its name.
     pub name: String,
-    /// SHA-256 of its declaration. A server that is declared anew has its tools listed anew.
+    /// SHA-256 of its declaration. The tools of a server with another digest are listed again.
     #[cfg_attr(feature = "openapi", schema(value_type = String, pattern = "^[0-9a-f]{64}$"))]
     pub digest: Digest,
     /// The tools, in the order of their names.

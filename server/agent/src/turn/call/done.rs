@@ -53,7 +53,7 @@ pub(super) struct Times {
 /// The facts that the end of a call records beside its text.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Beside {
-    /// The whole text, of which the result is a part.
+    /// The digest of the whole text, where the result is a part of it.
     pub(super) whole: Option<Digest>,
     /// True if no runner could be given it.
     pub(super) unplaced: bool,
