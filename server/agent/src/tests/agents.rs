@@ -44,7 +44,11 @@ fn role(name: &str) -> Role {
 
 /// The session of this turn is an agent, so far below a person's.
 fn is_agent(world: &World, depth: u32, role: Role) {
-    world.log.append(Event::AgentBriefed {
+    world.log.append(briefed(depth, role, None));
+}
+
+fn briefed(depth: u32, role: Role, worktree: Option<Worktree>) -> Event {
+    Event::AgentBriefed {
         parent: CallOfSession {
             session: SessionId::from_u128(1),
             turn: TurnId::from_u128(1),
@@ -55,8 +59,8 @@ fn is_agent(world: &World, depth: u32, role: Role) {
         name: "general-1".to_owned(),
         description: "a part".to_owned(),
         role: Box::new(role),
-        worktree: None,
-    });
+        worktree,
+    }
 }
 
 /// Carries the turn to where it only waits, and returns the calls that wait.
@@ -479,19 +483,7 @@ async fn a_conversation_that_a_call_began_begins_no_other_one_before_a_person_wr
 async fn a_worktree_is_made_before_the_look_at_the_place_and_stays_only_with_changes() {
     use super::extended::{finds, says, world};
     let worktree = Worktree::of_agent(SessionId::from_u128(3), "app", true);
-    let briefed = || Event::AgentBriefed {
-        parent: CallOfSession {
-            session: SessionId::from_u128(1),
-            turn: TurnId::from_u128(1),
-            step: 1,
-            ordinal: 0,
-        },
-        depth: 1,
-        name: "general-1".to_owned(),
-        description: "a part".to_owned(),
-        role: Box::new(role("general")),
-        worktree: Some(worktree.clone()),
-    };
+    let briefed = || briefed(1, role("general"), Some(worktree.clone()));
     for (said, settled) in [
         ("removed\n", WorktreeState::Removed),
         ("kept\n", WorktreeState::Kept),
@@ -539,19 +531,9 @@ async fn a_rule_about_a_file_counts_for_its_copy_in_a_worktree() {
         model: String::new(),
         directory,
     });
-    world.log.append(Event::AgentBriefed {
-        parent: CallOfSession {
-            session: SessionId::from_u128(1),
-            turn: TurnId::from_u128(1),
-            step: 1,
-            ordinal: 0,
-        },
-        depth: 1,
-        name: "general-1".to_owned(),
-        description: "a part".to_owned(),
-        role: Box::new(role("general")),
-        worktree: Some(worktree),
-    });
+    world
+        .log
+        .append(briefed(1, role("general"), Some(worktree)));
     world.log.set_rules([server_records::SetRule {
         rule: "Read(keys/**)".parse().expect("a rule"),
         decision: shared_consent::Decision::Deny,

@@ -32,7 +32,8 @@ fn world<'a>(mode: Mode, calls: impl IntoIterator<Item = (&'a str, &'a str)>) ->
     world
 }
 
-fn set_terms(world: &World, terms: Terms) {
+/// Begins the log again: the input of the turn has these terms.
+pub(super) fn set_terms(world: &World, terms: Terms) {
     world.log.clear();
     world.log.append(Event::InputAccepted {
         turn: TURN,

@@ -12,6 +12,7 @@ use shared_types::{
     event::{CallOutcome, Choice, HookDecision, HookEnd, Parts, Terms, TurnOutcome},
 };
 
+use super::consent::set_terms;
 use crate::testing::{EPOCH, Reply, TURN, World, content, ends, exit, registered};
 
 const SKILL: &str = "---\nname: pdf\ndescription: Fill PDF forms.\n---\nUse $ARGUMENTS well.";
@@ -62,18 +63,11 @@ fn ran() -> Script {
 /// A turn on a runner, in this mode.
 pub(super) fn world(mode: Mode, replies: Vec<Reply>, scripts: Vec<Script>) -> World {
     let world = World::new(replies, scripts);
-    world.log.clear();
-    world.log.append(Event::InputAccepted {
-        turn: TURN,
-        by: UserId::from_u128(9),
-        client_id: None,
-        parts: Parts::text("do it".to_owned()),
-        compacts: None,
-        terms: Terms {
-            mode: Some(mode),
-            ..Terms::default()
-        },
-    });
+    let terms = Terms {
+        mode: Some(mode),
+        ..Terms::default()
+    };
+    set_terms(&world, terms);
     let place = ScriptedSandbox::place();
     world.log.append(Event::TurnClaimed {
         turn: TURN,

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use shared_sandbox::{Command, Exec, ExitCause, ExitStatus, Request, scripted::Script};
 use shared_types::{
-    Effect, Event, Mode, UserId,
-    event::{CallOutcome, Parts, Question, Terms, TurnOutcome, TurnSettings},
+    Effect, Event, Mode,
+    event::{CallOutcome, Question, Terms, TurnOutcome, TurnSettings},
     limits::FILE_OPERATION_WITHIN,
 };
 
+use super::consent::set_terms;
 use crate::{
     Carried, Tool, ToolSet, ToolSource,
     context::tokens::tokens,
-    testing::{Reply, TURN, World, ends, exit},
+    testing::{Reply, World, ends, exit},
     tools::{Arguments, Ask, BadArguments, Ended, Parameter, Prepared, Rendered},
 };
 
@@ -271,18 +272,11 @@ async fn what_cannot_be_called_through_another_tool_says_how_to_call_it() {
 #[tokio::test]
 async fn people_are_asked_about_the_tool_itself() {
     let world = world([search(), through(ISSUES), Reply::says("done")]);
-    world.log.clear();
-    world.log.append(Event::InputAccepted {
-        turn: TURN,
-        by: UserId::from_u128(9),
-        client_id: None,
-        parts: Parts::text("do it".to_owned()),
-        compacts: None,
-        terms: Terms {
-            mode: Some(Mode::Ask),
-            ..Terms::default()
-        },
-    });
+    let terms = Terms {
+        mode: Some(Mode::Ask),
+        ..Terms::default()
+    };
+    set_terms(&world, terms);
     let carried = world.spawn_carrying().await.expect("it does not panic");
     assert!(matches!(carried, Ok(Carried::Waits(_))), "{carried:?}");
     let asked = world

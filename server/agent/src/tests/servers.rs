@@ -20,11 +20,11 @@ use shared_types::{
 };
 use tokio::sync::Notify;
 
-use super::extended;
+use super::{consent::set_terms, extended};
 use crate::{
     AskedByServer, Carried, ListedTools, ServerCall, ServerContent, ServerFailure, ServerPlace,
     ServerQuestion, ToolServers,
-    testing::{Reply, START, TURN, World, registered},
+    testing::{Reply, START, World, registered},
 };
 
 /// A server whose tools echo, fail or hang.
@@ -245,18 +245,11 @@ async fn a_long_result_is_an_excerpt_and_images_are_parts_of_it() {
 async fn ask_and_auto_ask_whatever_the_server_says_of_itself_and_plan_refuses() {
     for mode in [Mode::Plan, Mode::Ask, Mode::Auto] {
         let (world, servers) = world(&[("mcp__files__echo", r#"{"a":"b"}"#)]);
-        world.log.clear();
-        world.log.append(Event::InputAccepted {
-            turn: TURN,
-            by: shared_types::UserId::from_u128(9),
-            client_id: None,
-            parts: shared_types::event::Parts::text("do it"),
-            compacts: None,
-            terms: Terms {
-                mode: Some(mode),
-                ..Terms::default()
-            },
-        });
+        let terms = Terms {
+            mode: Some(mode),
+            ..Terms::default()
+        };
+        set_terms(&world, terms);
         if mode == Mode::Plan {
             assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
             assert_eq!(world.only_call().0, CallOutcome::Refused);
