@@ -381,8 +381,8 @@ impl Renderer {
             // The call that did it is shown.
             Event::ContextEdited { .. } => {}
             // That is between the operator and the model.
-            // The call that asks a tool server is shown.
-            Event::PromptChanged { .. } | Event::CallSent { .. } => {}
+            // The call that asks a tool server is shown, and so is the end of a hook.
+            Event::PromptChanged { .. } | Event::CallSent { .. } | Event::HookSent { .. } => {}
             Event::TodoChanged { items, found, .. } => {
                 self.todo.clone_from(items);
                 todo(items, *found).iter().for_each(|text| self.note(text));

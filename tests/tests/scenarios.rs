@@ -77,6 +77,7 @@ mod scenarios {
     mod schemathesis;
     mod screens;
     mod secrets;
+    mod sent_hooks;
     mod service;
     mod sessions;
     mod settings;

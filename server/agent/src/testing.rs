@@ -911,6 +911,11 @@ impl ScriptedWeb {
         self.changed.notified().await;
     }
 
+    /// All that it was asked for.
+    pub(crate) fn all(&self) -> Vec<String> {
+        lock(&self.asked).clone()
+    }
+
     fn ask(&self, what: &str) {
         lock(&self.asked).push(what.to_owned());
         self.changed.notify_one();
@@ -944,6 +949,7 @@ impl Web for ScriptedWeb {
             Some("Nothing") => return Ok(String::new()),
             Some("Allow") => "allow",
             Some("Ask") => "ask",
+            Some("Hangs") => std::future::pending().await,
             Some("BreaksOpen" | "BreaksClosed") => return Err("it does not answer".to_owned()),
             _ => "deny",
         };

@@ -433,6 +433,7 @@ async fn take_effect(
         | Event::ExtensionsFound { .. }
         | Event::ToolsOffered { .. }
         | Event::CallSent { .. }
+        | Event::HookSent { .. }
         | Event::ResultsMasked { .. }
         | Event::ContextEdited { .. }
         | Event::ContextCompacted { .. } => {

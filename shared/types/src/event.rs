@@ -220,6 +220,20 @@ pub enum Event {
         /// All of them.
         extensions: Box<Extensions>,
     },
+    /// A hook is sent to an address or a tool server; committed before it leaves. It is never sent again.
+    #[serde(rename = "hook.sent")]
+    HookSent {
+        /// The turn.
+        turn: TurnId,
+        /// The event at which it runs.
+        on: HookEvent,
+        /// The model call, from 1; 0 before the first one.
+        step: u32,
+        /// The place of the call in the answer, from 0; 0 where the event is about no call.
+        ordinal: u32,
+        /// Its place among the hooks of the turn, from 0.
+        number: u32,
+    },
     /// A hook has ended; recorded before what it decides on goes on.
     #[serde(rename = "hook.ended")]
     HookEnded {

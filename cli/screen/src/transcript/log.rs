@@ -139,8 +139,12 @@ impl Transcript {
                 outcome,
                 reason,
             } => self.ended(*turn, *outcome, reason.as_deref()),
-            // The message of that turn is shown, and so are the calls that edited the context or asked a tool server.
-            Event::SteersTaken { .. } | Event::ContextEdited { .. } | Event::CallSent { .. } => {}
+            // The message of that turn is shown, and so are the calls that edited the context or asked a tool server, and
+            // the ends of hooks.
+            Event::SteersTaken { .. }
+            | Event::ContextEdited { .. }
+            | Event::CallSent { .. }
+            | Event::HookSent { .. } => {}
             Event::PromptChanged { .. }
             | Event::ResultsLeftOut { .. }
             | Event::ResultsMasked { .. }

@@ -288,6 +288,31 @@ async fn a_message_that_a_hook_does_not_let_through_reaches_no_model() {
 }
 
 #[tokio::test]
+async fn a_hook_that_an_earlier_worker_sent_is_not_sent_again_and_counts_as_failed() {
+    for (on_failure, expected) in [
+        ("go_on", TurnOutcome::Completed),
+        ("block", TurnOutcome::Failed),
+    ] {
+        let world = world(Mode::Full, vec![Reply::says("done")], vec![finds(&[])]);
+        let handler = format!(
+            r#"{{"type": "http", "url": "https://example.org/Hangs", "onFailure": "{on_failure}"}}"#
+        );
+        hook(&world, "UserPromptSubmit", &handler);
+        let earlier = world.spawn();
+        world.web.was_asked().await;
+        earlier.abort();
+        assert!(earlier.await.is_err(), "it has ended");
+        assert_eq!(world.run().await, Ok(expected));
+        assert_eq!(world.web.all(), ["https://example.org/Hangs"]);
+        let [end] = &hook_ends(&world)[..] else {
+            panic!("one end")
+        };
+        let failed = end.failed.as_deref().expect("it has failed");
+        assert!(failed.contains("it was not sent again"), "{failed}");
+    }
+}
+
+#[tokio::test]
 async fn a_hook_that_fails_three_times_in_a_row_runs_no_more_and_one_of_permissions_fails_closed() {
     let calls = || Reply::calls("", [LS]);
     let fails = || says("", "boom", 1);

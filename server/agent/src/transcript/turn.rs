@@ -47,6 +47,8 @@ pub(crate) struct TurnLog {
     pub(crate) extensions: Arc<Extensions>,
     /// The ends of its hooks.
     pub(crate) hooks: Vec<HookEnd>,
+    /// Its hooks that were sent to addresses or tool servers, by their points and numbers.
+    pub(super) hooks_sent: Vec<(HookPoint, u32)>,
     /// The state of the agent's worktree, as this turn has left it so far.
     pub(crate) worktree: Option<WorktreeState>,
     /// The tools of tool servers that the model is offered in it.
@@ -87,6 +89,7 @@ impl TurnLog {
             is_surveyed: false,
             extensions: Arc::default(),
             hooks: Vec::new(),
+            hooks_sent: Vec::new(),
             worktree: None,
             offered: Arc::default(),
             before: Before::default(),
@@ -110,6 +113,11 @@ impl TurnLog {
             (end.on, end.step, end.ordinal) == (point.on, point.step, point.ordinal)
         };
         self.hooks.iter().filter(is_there)
+    }
+
+    /// True if the hook of this number at this point was sent to an address or a tool server.
+    pub(crate) fn was_hook_sent(&self, point: HookPoint, number: u32) -> bool {
+        self.hooks_sent.contains(&(point, number))
     }
 
     /// True if a hook wants the turn to go on behind the last word of this step.
@@ -257,6 +265,17 @@ impl TurnLog {
                 task,
                 ..
             } => return self.end_call((*step, *ordinal), CallResult::of(event)?, *task),
+            Event::HookSent {
+                on,
+                step,
+                ordinal,
+                number,
+                ..
+            } => {
+                let (on, step, ordinal) = (*on, *step, *ordinal);
+                let point = HookPoint { on, step, ordinal };
+                self.hooks_sent.push((point, *number));
+            }
             Event::WorktreeChanged { state, .. } => self.worktree = Some(*state),
             Event::CancelRequested { why, .. } => {
                 self.cancel_requested = true;

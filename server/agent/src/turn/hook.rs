@@ -1,7 +1,9 @@
 //! Runs hooks at the points of a turn. The end of each is recorded before what it decides on goes on, so that a worker
 //! that takes the turn up runs none a second time.
 //!
-//! A hook's command is an ordinary operation with a key of its own, in the sandbox of the turn's calls.
+//! A hook's command is an ordinary operation with a key of its own, in the sandbox of the turn's calls. A worker that
+//! takes the turn up attaches to it. A hook that is sent to an address or a tool server is recorded before it leaves. A
+//! worker that finds such a hook without an end does not send it again: it has failed.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -36,6 +38,12 @@ const MAX_OUTPUT: usize = 64 * 1024;
 /// Longest reason of a failure, in bytes.
 const MAX_FAILURE: usize = 300;
 
+/// The header with the id of a hook's run, by which an address can tell a request that it has had.
+const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
+
+/// The reason why a hook fails that an earlier worker sent.
+const NOT_SENT_AGAIN: &str = "the Gantry server that waited for its answer stopped; it may have happened, and it was not sent again";
+
 impl Turn<'_> {
     /// True if a hook runs at this event.
     pub(super) fn has_hooks(&self, on: HookEvent) -> bool {
@@ -64,6 +72,12 @@ impl Turn<'_> {
                 ends.push(known.clone());
                 continue;
             }
+            if turn.was_hook_sent(point, number) {
+                let end = ended(point, number, hook, Err(NOT_SENT_AGAIN.to_owned()), 0);
+                self.record_hook_end(end.clone(), None).await?;
+                ends.push(end);
+                continue;
+            }
             let action = hooks::action(hook);
             // A person who calls a command again means it.
             if point.on != HookEvent::SlashCommand
@@ -78,18 +92,37 @@ impl Turn<'_> {
             if self.cancel.is_cancelled() {
                 break;
             }
-            let (end, stored) = self.run_hook(point, number, hook, facts).await;
-            let event = Event::HookEnded {
-                turn: self.id,
-                end: Box::new(end.clone()),
-            };
-            match stored {
-                Some(stored) => self.record_end(event, stored).await?,
-                None => self.record(event).await?,
+            if hook.handler.is_sent() {
+                let HookPoint { on, step, ordinal } = point;
+                let sent = Event::HookSent {
+                    turn: self.id,
+                    on,
+                    step,
+                    ordinal,
+                    number,
+                };
+                self.record(sent).await?;
             }
+            let (end, stored) = self.run_hook(point, number, hook, facts).await;
+            self.record_hook_end(end.clone(), stored).await?;
             ends.push(end);
         }
         Ok(HookVerdict::of(&ends))
+    }
+
+    async fn record_hook_end(
+        &mut self,
+        end: HookEnd,
+        stored: Option<End>,
+    ) -> Result<(), TurnError> {
+        let event = Event::HookEnded {
+            turn: self.id,
+            end: Box::new(end),
+        };
+        match stored {
+            Some(stored) => self.record_end(event, stored).await,
+            None => self.record(event).await,
+        }
     }
 
     async fn run_hook(
@@ -122,7 +155,11 @@ impl Turn<'_> {
                 said
             }
             HookHandler::Http { url, headers } => {
-                let posted = self.engine.web.post(url, headers, input, within);
+                let (_, run) = self.hook_run(point, number);
+                let mut headers = headers.clone();
+                headers.retain(|name, _| !name.eq_ignore_ascii_case(IDEMPOTENCY_KEY));
+                headers.insert(IDEMPOTENCY_KEY.to_owned(), run.to_string());
+                let posted = self.engine.web.post(url, &headers, input, within);
                 tokio::select! {
                     biased;
                     () = self.cancel.cancelled() => Err("the turn was stopped".to_owned()),
@@ -155,32 +192,9 @@ impl Turn<'_> {
                 Err(format!("there is no built-in {name:?}; there is: secrets"))
             }
         };
-        let (said, failed) = match said {
-            Ok(said) => (said, None),
-            Err(why) => (Said::default(), Some(clean_line(&why, MAX_FAILURE))),
-        };
         let took = clock.monotonic().saturating_sub(began);
-        let mut end = HookEnd {
-            on: point.on,
-            step: point.step,
-            ordinal: point.ordinal,
-            number,
-            action: hooks::action(hook),
-            from: hook.from.clone(),
-            failed,
-            decision: said.decision,
-            reason: said.reason,
-            context: said.context,
-            input: said.input.map(|input| Value::Object(input).to_string()),
-            output: said.output,
-            message: said.message,
-            duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-        };
-        if let Some(why) = end.failed.as_ref().filter(|_| hook.fails_closed) {
-            end.decision = Some(HookDecision::Deny);
-            end.reason = format!("the hook {:?} failed: {why}", end.action);
-        }
-        (end, stored)
+        let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        (ended(point, number, hook, said, took), stored)
     }
 
     /// The absolute path of the session's folder, as the last look found it; empty if it is not known.
@@ -188,6 +202,19 @@ impl Turn<'_> {
         let turn = self.transcript.turn(self.id);
         let survey = turn.and_then(|turn| turn.survey.as_ref());
         survey.map_or_else(String::new, |survey| survey.folder.clone())
+    }
+
+    /// The key and the id of a run of a hook: the same for each worker of the turn.
+    fn hook_run(&self, point: HookPoint, number: u32) -> (OperationKey, OperationId) {
+        let key = OperationKey::Call {
+            turn: self.id,
+            step: point.step,
+            ordinal: point.operation_ordinal(number),
+            attempt: 0,
+        };
+        let owner = Owner::Session(self.ports.session);
+        let id = OperationId::derive(&self.ports.scope, &owner, &key);
+        (key, id)
     }
 
     fn hook_operation(
@@ -198,13 +225,7 @@ impl Turn<'_> {
         command: &str,
         folder: &str,
     ) -> Operation {
-        let owner = Owner::Session(self.ports.session);
-        let key = OperationKey::Call {
-            turn: self.id,
-            step: point.step,
-            ordinal: point.operation_ordinal(number),
-            attempt: 0,
-        };
+        let (key, id) = self.hook_run(point, number);
         let directory = self.transcript.directory();
         let (from_session, project) = project_folder(hook, folder, directory);
         let request = Request::Exec(Exec {
@@ -223,8 +244,8 @@ impl Turn<'_> {
             .map(|turn| turn.mode())
             .unwrap_or(Mode::Plan);
         Operation {
-            id: OperationId::derive(&self.ports.scope, &owner, &key),
-            owner,
+            id,
+            owner: Owner::Session(self.ports.session),
             key,
             epoch: self.epoch,
             effect: Effect::Effectful,
@@ -371,6 +392,41 @@ fn of_outcome(
         Outcome::Refused(refusal) => Err(refusal.to_string()),
         _ => Err("the runner answered something that was not asked".to_owned()),
     }
+}
+
+/// The end of a hook that said this, or failed for this reason, after so many milliseconds.
+fn ended(
+    point: HookPoint,
+    number: u32,
+    hook: &Hook,
+    said: Result<Said, String>,
+    duration_ms: u64,
+) -> HookEnd {
+    let (said, failed) = match said {
+        Ok(said) => (said, None),
+        Err(why) => (Said::default(), Some(clean_line(&why, MAX_FAILURE))),
+    };
+    let mut end = HookEnd {
+        on: point.on,
+        step: point.step,
+        ordinal: point.ordinal,
+        number,
+        action: hooks::action(hook),
+        from: hook.from.clone(),
+        failed,
+        decision: said.decision,
+        reason: said.reason,
+        context: said.context,
+        input: said.input.map(|input| Value::Object(input).to_string()),
+        output: said.output,
+        message: said.message,
+        duration_ms,
+    };
+    if let Some(why) = end.failed.as_ref().filter(|_| hook.fails_closed) {
+        end.decision = Some(HookDecision::Deny);
+        end.reason = format!("the hook {:?} failed: {why}", end.action);
+    }
+    end
 }
 
 /// A hook that does not run any more, because it failed too often. It refuses what it guards; no turn goes on for it

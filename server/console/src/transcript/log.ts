@@ -33,6 +33,7 @@ export const KINDS: Readonly<Record<SessionEvent["type"], number>> = {
   "prompt.changed": 1,
   "place.surveyed": 1,
   "extensions.found": 1,
+  "hook.sent": 1,
   "hook.ended": 1,
   "tools.offered": 1,
   "approval.asked": 1,
@@ -102,6 +103,7 @@ export function logged(state: State, event: SessionEvent): void {
     case "call.placed":
       return placed(state, event);
     case "call.sent":
+    case "hook.sent":
       return undefined;
     case "call.ended":
       return callEnded(state, event);

@@ -399,6 +399,14 @@ pub enum HookHandler {
 }
 
 impl HookHandler {
+    /// True if it goes to an address or a tool server, which cannot be asked later if they had it.
+    pub fn is_sent(&self) -> bool {
+        match self {
+            Self::Http { .. } | Self::McpTool { .. } => true,
+            Self::Command { .. } | Self::BuiltIn { .. } => false,
+        }
+    }
+
     /// The action as people are shown it.
     pub fn words(&self) -> String {
         match self {

@@ -8,7 +8,7 @@ impl Event {
     /// its fields changes its meaning. It also does so when a field gets a value that a reader of this version
     /// does not know, such as a new outcome. The other kinds keep theirs, so that an older reader goes on reading
     /// them. A new kind or a new optional field needs no new version.
-    pub const KINDS: [(&'static str, u32); 32] = [
+    pub const KINDS: [(&'static str, u32); 33] = [
         ("session.created", 1),
         ("input.accepted", 3),
         ("input.steered", 1),
@@ -18,6 +18,7 @@ impl Event {
         ("prompt.changed", 1),
         ("place.surveyed", 1),
         ("extensions.found", 1),
+        ("hook.sent", 1),
         ("hook.ended", 1),
         ("tools.offered", 1),
         ("approval.asked", 1),
@@ -67,6 +68,7 @@ impl Event {
             Self::PromptChanged { .. } => "prompt.changed",
             Self::PlaceSurveyed { .. } => "place.surveyed",
             Self::ExtensionsFound { .. } => "extensions.found",
+            Self::HookSent { .. } => "hook.sent",
             Self::HookEnded { .. } => "hook.ended",
             Self::ToolsOffered { .. } => "tools.offered",
             Self::ApprovalAsked { .. } => "approval.asked",
@@ -110,6 +112,7 @@ impl Event {
             | Self::PromptChanged { turn, .. }
             | Self::PlaceSurveyed { turn, .. }
             | Self::ExtensionsFound { turn, .. }
+            | Self::HookSent { turn, .. }
             | Self::HookEnded { turn, .. }
             | Self::ToolsOffered { turn, .. }
             | Self::ApprovalAsked { turn, .. }

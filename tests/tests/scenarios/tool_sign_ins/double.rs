@@ -54,6 +54,10 @@ pub(crate) struct Told {
     pub(crate) calls_itself: Option<String>,
     /// True if anybody may ask.
     pub(crate) is_open: bool,
+    /// The number of calls of its tool.
+    pub(crate) calls: u32,
+    /// True if it answers no call.
+    pub(crate) holds_calls: bool,
 }
 
 impl Told {
@@ -215,16 +219,21 @@ async fn revoke(State(told): Shared, body: String) -> StatusCode {
 }
 
 async fn mcp(State(told): Shared, headers: HeaderMap, body: String) -> Response {
-    let mut told = lock(&told);
+    let answer = answer(&mut lock(&told), &headers, &body);
+    match answer {
+        Some(answer) => answer,
+        None => std::future::pending().await,
+    }
+}
+
+/// The answer to a request; nothing where it holds it.
+fn answer(told: &mut Told, headers: &HeaderMap, body: &str) -> Option<Response> {
     let word = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
     let credential = word("authorization");
     told.asked.push((credential.clone(), word("x-key")));
     if let Some(to) = &told.sends_on {
-        return (
-            StatusCode::TEMPORARY_REDIRECT,
-            [(header::LOCATION, to.clone())],
-        )
-            .into_response();
+        let to = [(header::LOCATION, to.clone())];
+        return Some((StatusCode::TEMPORARY_REDIRECT, to).into_response());
     }
     let token = credential
         .as_deref()
@@ -233,9 +242,10 @@ async fn mcp(State(told): Shared, headers: HeaderMap, body: String) -> Response 
     let Some(person) = person.or_else(|| told.is_open.then(String::new)) else {
         let at = format!("{}/.well-known/oauth-protected-resource/mcp", told.base);
         let says = format!("Bearer resource_metadata=\"{at}\", scope=\"read\"");
-        return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, says)]).into_response();
+        let says = [(header::WWW_AUTHENTICATE, says)];
+        return Some((StatusCode::UNAUTHORIZED, says).into_response());
     };
-    let asked: Value = serde_json::from_str(&body).expect("JSON");
+    let asked: Value = serde_json::from_str(body).expect("JSON");
     let result = match asked["method"].as_str().unwrap_or_default() {
         "initialize" => json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
             "serverInfo": { "name": "double", "version": "1" } }),
@@ -243,14 +253,19 @@ async fn mcp(State(told): Shared, headers: HeaderMap, body: String) -> Response 
             json!({ "tools": [{ "name": "whoami", "inputSchema": { "type": "object" } }] })
         }
         "tools/call" => {
+            told.calls += 1;
+            if told.holds_calls {
+                return None;
+            }
             json!({ "content": [{ "type": "text", "text": format!("you are {person}") }] })
         }
-        _ if asked.get("id").is_none() => return StatusCode::ACCEPTED.into_response(),
+        _ if asked.get("id").is_none() => return Some(StatusCode::ACCEPTED.into_response()),
         _ => {
             let error = json!({ "code": -32601, "message": "no such method" });
-            return Json(json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error }))
-                .into_response();
+            let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error });
+            return Some(Json(answer).into_response());
         }
     };
-    Json(json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result })).into_response()
+    let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result });
+    Some(Json(answer).into_response())
 }
