@@ -325,7 +325,7 @@ async fn the_values_of_a_tool_server_are_seen_nowhere_and_reach_it() {
         "X-Key: ${MINE}",
     ];
     done(&gantry, &add).await;
-    model.script(vec![Reply::text("done")]);
+    model.script(vec![Reply::text("done"); 2]);
     talk.say("hello").await;
     let shown = done(&gantry, &["show", &talk.session().to_string()]).await;
     assert!(shown.contains("gantry mcp values set MINE"), "{shown}");
