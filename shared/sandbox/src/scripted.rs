@@ -40,6 +40,8 @@ struct ScriptState {
     /// The tokens of ends that were played.
     tokens: Vec<(OperationId, EndTokenGiven)>,
     stored: Vec<OperationId>,
+    /// The operations whose ends no reader may store.
+    kept: Vec<OperationId>,
     left: Vec<OperationId>,
     inputs: HashMap<OperationId, Vec<u8>>,
     controls: Vec<(OperationId, Control)>,
@@ -91,6 +93,11 @@ impl ScriptedSandbox {
     /// From now on plays this script to every reader that attaches to the operation.
     pub fn goes_on_as(&self, operation: OperationId, script: Script) {
         self.lock().known.insert(operation, script);
+    }
+
+    /// From now on the end of the operation counts as stored, so that no reader gets its token.
+    pub fn has_stored(&self, operation: OperationId) {
+        self.lock().kept.push(operation);
     }
 
     /// Every operation that was started or attached to, in order.
@@ -313,7 +320,7 @@ impl ScriptedSandbox {
             came: [0, 0],
             state: Arc::clone(&self.state),
             operation: id,
-            may_store: from.is_none(),
+            may_store: from.is_none() && !state.kept.contains(&id),
             has_ended: false,
         };
         Ok(Running {

@@ -288,6 +288,37 @@ async fn a_message_that_a_hook_does_not_let_through_reaches_no_model() {
 }
 
 #[tokio::test]
+async fn a_look_whose_end_was_stored_without_its_texts_is_made_again() {
+    let (path, file) = (
+        ".gantry/hooks.json",
+        r#"{"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "./hook"}]}]}}"#,
+    );
+    let world = world(
+        Mode::Full,
+        vec![Reply::calls("", [LS]), Reply::says("done")],
+        vec![
+            Script::Hang(vec![]),
+            finds(&[(path, file)]),
+            says("", "not here", 2),
+        ],
+    );
+    world.log.trust_extension(server_records::TrustedExtension {
+        sandbox: ScriptedSandbox::place().sandbox,
+        path: path.to_owned(),
+        digest: shared_types::Digest::of(file.as_bytes()),
+        at: crate::testing::START,
+    });
+    let look = world.dies_after_starting(1).await;
+    world
+        .sandbox
+        .scripted
+        .goes_on_as(look, finds(&[(path, "")]));
+    world.sandbox.scripted.has_stored(look);
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    assert_eq!(world.only_call().0, CallOutcome::Refused);
+}
+
+#[tokio::test]
 async fn a_hook_that_an_earlier_worker_sent_is_not_sent_again_and_counts_as_failed() {
     for (on_failure, expected) in [
         ("go_on", TurnOutcome::Completed),

@@ -31,6 +31,19 @@ pub(super) const MAX_NAME: usize = 1024;
 /// The step of its operation; no answer has it.
 const STEP: u32 = 0;
 
+/// Most looks of a turn. A look whose end is stored already is made again: texts with secrets are not stored.
+const LOOKS: u32 = 3;
+
+/// The end of a look.
+enum Look {
+    /// Its news are recorded.
+    Recorded,
+    /// Its end was stored without its news: the server that waited for it stopped.
+    Known,
+    /// It has no end in time.
+    Open,
+}
+
 impl Turn<'_> {
     /// The name of the folder of the turn's calls: that of its runner, workspace and directory.
     pub(super) fn folder(&self) -> Option<String> {
@@ -99,28 +112,35 @@ impl Turn<'_> {
         if turn.found.is_none() {
             self.find_todo().await?;
         }
-        let operation = self.look();
-        let id = operation.id;
         let until = Instant::now() + WITHIN;
         let cancel = self.cancel.clone();
-        let seen = tokio::select! {
-            biased;
-            () = cancel.cancelled() => Ok(false),
-            seen = self.see(operation, until) => seen,
-        };
-        if !seen? {
-            self.ports.sandbox.leave(id).await;
+        for attempt in 0..LOOKS {
+            let operation = self.look(attempt);
+            let id = operation.id;
+            let seen = tokio::select! {
+                biased;
+                () = cancel.cancelled() => Ok(Look::Open),
+                seen = self.see(operation, until) => seen,
+            };
+            match seen? {
+                Look::Recorded => return Ok(()),
+                Look::Known => {}
+                Look::Open => {
+                    self.ports.sandbox.leave(id).await;
+                    return Ok(());
+                }
+            }
         }
         Ok(())
     }
 
-    fn look(&self) -> Operation {
+    fn look(&self, attempt: u32) -> Operation {
         let owner = Owner::Session(self.ports.session);
         let key = OperationKey::Call {
             turn: self.id,
             step: STEP,
             ordinal: 0,
-            attempt: 0,
+            attempt,
         };
         let request = Request::Survey(Survey {
             path: String::new(),
@@ -152,18 +172,18 @@ impl Turn<'_> {
         settings.is_some_and(|settings| settings.own_runner)
     }
 
-    /// Records what is seen; returns whether the operation came to its end.
-    async fn see(&mut self, operation: Operation, until: Instant) -> Result<bool, TurnError> {
+    /// Records what is seen.
+    async fn see(&mut self, operation: Operation, until: Instant) -> Result<Look, TurnError> {
         let id = operation.id;
         let started = timeout_at(until, self.ports.sandbox.start(operation)).await;
         let Ok(Ok(mut running)) = started else {
-            return Ok(false);
+            return Ok(Look::Open);
         };
         loop {
             match timeout_at(until, running.events.recv()).await {
                 Ok(Some(OperationEvent::Ended(outcome))) => {
                     let Some(token) = running.events.end_token() else {
-                        return Ok(false);
+                        return Ok(Look::Known);
                     };
                     self.extended_by_look(&running.place, &outcome).await?;
                     let project = self.project_found(&running.place, &outcome).await?;
@@ -172,9 +192,11 @@ impl Turn<'_> {
                     log.record_end(event.clone(), id, &outcome).await?;
                     token.spend();
                     self.transcript.apply(&event, self.engine.clock.now());
-                    return Ok(true);
+                    return Ok(Look::Recorded);
                 }
-                Ok(Some(OperationEvent::Unreachable { .. }) | None) | Err(_) => return Ok(false),
+                Ok(Some(OperationEvent::Unreachable { .. }) | None) | Err(_) => {
+                    return Ok(Look::Open);
+                }
                 Ok(Some(_)) => {}
             }
         }

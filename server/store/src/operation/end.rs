@@ -207,14 +207,17 @@ pub(crate) async fn record(
     audit::record(tx, tenant, &entry, now).await.map(drop)
 }
 
-/// A look without the texts of files that declare tool servers: their values may be secrets, which no row has. The event
-/// that names them is made before the end is stored. Where the server dies in between, the files count as changed until
-/// the next look.
+/// A look without the texts of files that declare tool servers and hooks: their values may be secrets, which no row has. The
+/// event that names them is made before the end is stored. Where the server dies in between, the turn looks again.
 fn without_values(seen: &Surveyed) -> Surveyed {
     let mut seen = seen.clone();
     let declares = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or_default();
-        matches!(name, ".mcp.json" | "mcp.json")
+        let name = name.replace(".local.", ".");
+        matches!(
+            name.as_str(),
+            ".mcp.json" | "mcp.json" | "hooks.json" | "settings.json"
+        )
     };
     for file in seen
         .extensions
