@@ -113,7 +113,7 @@ pub(crate) fn whence(from: &Provenance) -> String {
 }
 
 fn action(hook: &Hook) -> String {
-    hook.handler.words()
+    hook.handler.details()
 }
 
 fn way(server: &ToolServer) -> String {

@@ -4,6 +4,7 @@
 //! work as they are. All functions here are pure.
 
 mod names;
+mod posts;
 mod said;
 mod session_end;
 
@@ -15,6 +16,7 @@ use shared_types::{
 };
 
 pub(crate) use names::{inward, names_of, outward};
+pub use posts::{HookPost, HookPosts};
 pub(crate) use said::{Exit, Said, of_exit, of_text};
 pub use session_end::{EndAction, session_end_hooks};
 

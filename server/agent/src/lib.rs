@@ -4,7 +4,8 @@
 //! what comes next, do it, record it, again. The decision is a pure function of the log, so
 //! going on after a crash is the same loop as going on after a step: there is no special path.
 //!
-//! The engine speaks to the world through narrow ports (session log, sandbox, live sink, model, web, tool servers). It
+//! The engine speaks to the world through narrow ports (session log, sandbox, live sink, model, web, tool servers,
+//! hooks that are sent). It
 //! names no database, no HTTP, no wire format, no vendor and no tenant.
 //!
 //! A session has its home here: its log (`log`), the workers that claim and carry its turns (`turn`), the turns that
@@ -38,7 +39,7 @@ pub use context::{
     tokens::tokens as estimated_tokens,
 };
 pub use engine::{Carried, Claim, Engine, EngineLimits};
-pub use hooks::{EndAction, session_end_hooks};
+pub use hooks::{EndAction, HookPost, HookPosts, session_end_hooks};
 pub use log::LogCache;
 pub use models::ModelSource;
 pub use rewind::{

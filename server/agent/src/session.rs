@@ -17,7 +17,7 @@ use shared_types::{
 };
 use tokio::sync::watch;
 
-use crate::{models::ModelSource, servers::ToolServers};
+use crate::{hooks::HookPosts, models::ModelSource, servers::ToolServers};
 
 /// The ports of one session.
 #[derive(Clone)]
@@ -30,6 +30,8 @@ pub struct SessionPorts {
     pub sandbox: Arc<dyn Sandbox>,
     /// The tool servers of the session.
     pub servers: Arc<dyn ToolServers>,
+    /// Sends the hooks of the session to addresses.
+    pub posts: Arc<dyn HookPosts>,
     /// The watchers of the turn.
     pub live: Arc<dyn LiveSink>,
     /// Stands for the tenant where operation ids are derived.

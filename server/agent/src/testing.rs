@@ -26,17 +26,18 @@ use shared_types::{
     SessionEvent, SessionId, TenantId, Timestamp, TurnId, UserId,
     clock::ManualClock,
     event::{
-        EventBody, Finish, Layer, Origin, Part, Parts, Terms, TodoItem, ToolCall, TurnOutcome,
-        Usage,
+        EventBody, Finish, Hook, HookHandler, Layer, Origin, Part, Parts, Terms, TodoItem,
+        ToolCall, TurnOutcome, Usage,
     },
 };
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
-    AgentTools, BuiltIn, Carried, Claim, Engine, EngineLimits, Live, LiveSink, LogError,
-    ModelSource, NoToolServers, PersonTools, SessionLog, SessionPorts, Stirs, ToolServers, ToolSet,
-    ToolSource, TurnError, Web, WebPage, WebResult, WebTools, prompt, transcript::Transcript,
+    AgentTools, BuiltIn, Carried, Claim, Engine, EngineLimits, HookPost, HookPosts, Live, LiveSink,
+    LogError, ModelSource, NoToolServers, PersonTools, ServerPlace, SessionLog, SessionPorts,
+    Stirs, ToolServers, ToolSet, ToolSource, TurnError, Web, WebPage, WebResult, WebTools, prompt,
+    transcript::Transcript,
 };
 
 pub(crate) const TURN: TurnId = TurnId::from_u128(7);
@@ -144,6 +145,7 @@ impl World {
             )),
             sandbox: self.sandbox.clone(),
             servers: self.servers.clone(),
+            posts: self.web.clone(),
             live: self.live.clone(),
             scope: OperationScope::of(TenantId::from_u128(1)),
             session: SessionId::from_u128(2),
@@ -936,14 +938,29 @@ impl Web for ScriptedWeb {
         }
     }
 
+    async fn search(&self, query: &str, at_most: usize) -> Result<Vec<WebResult>, String> {
+        self.ask(query);
+        let result = WebResult {
+            title: format!("About {query}"),
+            url: Self::PAGE.to_owned(),
+            snippet: String::new(),
+        };
+        Ok(vec![result; at_most])
+    }
+}
+
+#[async_trait]
+impl HookPosts for ScriptedWeb {
     /// Answers with the words of a hook, as the address ends; with those of one that denies where it ends otherwise.
     async fn post(
         &self,
-        url: &str,
-        _headers: &std::collections::BTreeMap<String, String>,
-        _json: Bytes,
-        _within: Duration,
+        hook: &Hook,
+        _: Option<&ServerPlace>,
+        _: HookPost,
     ) -> Result<String, String> {
+        let HookHandler::Http { url, .. } = &hook.handler else {
+            panic!("it is sent to an address")
+        };
         self.ask(url);
         let decision = match url.rsplit('/').next() {
             Some("Nothing") => return Ok(String::new()),
@@ -956,16 +973,6 @@ impl Web for ScriptedWeb {
         Ok(format!(
             r#"{{"decision": "{decision}", "reason": "the web says no"}}"#
         ))
-    }
-
-    async fn search(&self, query: &str, at_most: usize) -> Result<Vec<WebResult>, String> {
-        self.ask(query);
-        let result = WebResult {
-            title: format!("About {query}"),
-            url: Self::PAGE.to_owned(),
-            snippet: String::new(),
-        };
-        Ok(vec![result; at_most])
     }
 }
 

@@ -1,9 +1,6 @@
 //! The port to the web.
 
-use std::{collections::BTreeMap, time::Duration};
-
 use async_trait::async_trait;
-use bytes::Bytes;
 
 /// The web, as the tools for it ask. It decides what may be reached.
 #[async_trait]
@@ -13,18 +10,6 @@ pub trait Web: Send + Sync {
     /// # Errors
     /// There is no text; the words tell the model why.
     async fn fetch(&self, url: &str) -> Result<WebPage, String>;
-
-    /// Sends JSON to this address, and returns the text of the answer. Dropping the future ends the request.
-    ///
-    /// # Errors
-    /// There is no answer of success; the words say why.
-    async fn post(
-        &self,
-        url: &str,
-        headers: &BTreeMap<String, String>,
-        json: Bytes,
-        within: Duration,
-    ) -> Result<String, String>;
 
     /// The results for these words, the best first, at most so many. Dropping the future ends the request.
     ///

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::{Serialize, de::DeserializeOwned};
 use server_records::{ExtensionKind, RegisteredExtension, WholeSkill};
 use server_store::{NewExtension, SealedSecret, Store, StoreError};
 use shared_extensions::{
-    ServerSecrets, read_hooks, read_role, read_servers, read_skill, secrets_of, split,
+    HookSecrets, ServerSecrets, hidden_headers, read_hooks, read_role, read_servers, read_skill,
+    secrets_of, split, split_hooks,
 };
 use shared_types::{
     Clock, Digest, Entropy, Event, ExtensionId, SandboxId, SecretId, SessionId,
@@ -78,11 +80,14 @@ impl Extensions {
     pub async fn list(&self, ctx: &OpContext) -> Result<Vec<RegisteredExtension>, AppError> {
         self.gate.own(ctx, Action::SeeSettings)?;
         let mut rows = self.store.extensions(ctx.tenant, ctx.user).await?;
-        for row in rows.iter_mut().filter(|row| row.kind == ExtensionKind::Mcp) {
+        for row in &mut rows {
             // An earlier release kept the values in the text.
-            if let Ok((text, _)) = split(&row.text, &row.name) {
-                row.text = text;
-            }
+            let shown = match row.kind {
+                ExtensionKind::Mcp => split(&row.text, &row.name).ok().map(|(text, _)| text),
+                ExtensionKind::Hooks => split_hooks(&row.text).ok().map(|(text, _)| text),
+                ExtensionKind::Skill | ExtensionKind::Agent => None,
+            };
+            row.text = shown.unwrap_or_else(|| std::mem::take(&mut row.text));
         }
         Ok(rows)
     }
@@ -125,8 +130,9 @@ impl Extensions {
         check(&new).map_err(AppError::Invalid)?;
         let mut new = new;
         let secret = match new.kind {
-            ExtensionKind::Mcp => self.sealed(ctx, &mut new).await?,
-            _ => None,
+            ExtensionKind::Mcp => self.sealed_values(ctx, &mut new).await?,
+            ExtensionKind::Hooks => self.sealed_headers(ctx, &mut new).await?,
+            ExtensionKind::Skill | ExtensionKind::Agent => None,
         };
         let mut all = [new.text.as_bytes(), &new.packed[..]].concat();
         if let Some(secret) = &secret {
@@ -151,55 +157,93 @@ impl Extensions {
     }
 
     /// Takes the hidden values out of the text of a tool server, and seals them.
-    async fn sealed(
+    async fn sealed_values(
         &self,
         ctx: &OpContext,
         new: &mut NewRegistered,
     ) -> Result<Option<SealedSecret>, AppError> {
-        let invalid = |error: shared_extensions::Invalid| AppError::Invalid(error.to_string());
         let (text, mut secrets) = split(&new.text, &new.name).map_err(invalid)?;
         new.text = text;
         if secrets.is_none() {
             return Ok(None);
         }
         if secrets.has_open() {
-            let before = self.secrets_before(ctx, new).await?;
+            let before = self.row_before(ctx, new).await?;
+            let same = |row: &RegisteredExtension| is_same_way(&row.text, &new.text, &new.name);
             // Nobody reads a hidden value, so nobody sends it elsewhere.
-            if !before.0.is_empty() && !is_same_way(&before.0, &new.text, &new.name) {
+            if before.as_ref().is_some_and(|row| !same(row)) {
                 return Err(AppError::Invalid(
                     "its address or its command is another one: write its values again".to_owned(),
                 ));
             }
-            secrets.keep(&before.1).map_err(invalid)?;
+            let before: ServerSecrets = match before {
+                Some(row) => match row.secret {
+                    Some(id) => self.opened(ctx, id).await?,
+                    None => secrets_of(&row.text, &row.name).unwrap_or_default(),
+                },
+                None => ServerSecrets::default(),
+            };
+            secrets.keep(&before).map_err(invalid)?;
         }
-        let id = SecretId::generate(&*self.clock, &*self.entropy);
-        let plain = serde_json::to_string(&secrets).map_err(AppError::unavailable)?;
-        let sealed = self.vault.seal(ctx.tenant, id, 1, &Plain::new(plain)).await;
-        let sealed = sealed.map_err(|error| AppError::Conflict(error.to_string()))?;
-        Ok(Some(sealed))
+        self.seal(ctx, &secrets).await.map(Some)
     }
 
-    /// The text and the values of the tool server in whose place a new one is put.
-    async fn secrets_before(
+    /// Takes the hidden values of headers out of the text of hooks, and seals them.
+    async fn sealed_headers(
+        &self,
+        ctx: &OpContext,
+        new: &mut NewRegistered,
+    ) -> Result<Option<SealedSecret>, AppError> {
+        let (text, mut secrets) = split_hooks(&new.text).map_err(invalid)?;
+        new.text = text;
+        if secrets.is_none() {
+            return Ok(None);
+        }
+        if secrets.has_open() {
+            let before: HookSecrets = match self.row_before(ctx, new).await? {
+                Some(row) => match row.secret {
+                    Some(id) => self.opened(ctx, id).await?,
+                    None => hidden_headers(&row.text).unwrap_or_default(),
+                },
+                None => HookSecrets::default(),
+            };
+            secrets.keep(&before).map_err(invalid)?;
+        }
+        self.seal(ctx, &secrets).await.map(Some)
+    }
+
+    /// The extension in whose place a new one is put.
+    async fn row_before(
         &self,
         ctx: &OpContext,
         new: &NewRegistered,
-    ) -> Result<(String, ServerSecrets), AppError> {
+    ) -> Result<Option<RegisteredExtension>, AppError> {
         let rows = self.store.extensions(ctx.tenant, ctx.user).await?;
-        let before = rows.into_iter().find(|row| {
+        let is_it = |row: &RegisteredExtension| {
             row.kind == new.kind && row.name == new.name && row.user.is_none() == new.for_everyone
-        });
-        let Some(before) = before else {
-            return Ok(Default::default());
         };
-        let Some(id) = before.secret else {
-            let secrets = secrets_of(&before.text, &before.name).unwrap_or_default();
-            return Ok((before.text, secrets));
-        };
+        Ok(rows.into_iter().find(is_it))
+    }
+
+    async fn opened<T: DeserializeOwned>(
+        &self,
+        ctx: &OpContext,
+        id: SecretId,
+    ) -> Result<T, AppError> {
         let sealed = self.store.secret(ctx.tenant, id).await?;
         let plain = self.vault.open(ctx.tenant, &sealed).await?;
-        let secrets = serde_json::from_slice(plain.expose()).map_err(AppError::unavailable)?;
-        Ok((before.text, secrets))
+        serde_json::from_slice(plain.expose()).map_err(AppError::unavailable)
+    }
+
+    async fn seal(
+        &self,
+        ctx: &OpContext,
+        secrets: &impl Serialize,
+    ) -> Result<SealedSecret, AppError> {
+        let id = SecretId::generate(&*self.clock, &*self.entropy);
+        let plain = serde_json::to_string(secrets).map_err(AppError::unavailable)?;
+        let sealed = self.vault.seal(ctx.tenant, id, 1, &Plain::new(plain)).await;
+        sealed.map_err(|error| AppError::Conflict(error.to_string()))
     }
 
     /// Removes an extension of the user's, or of the tenant's.
@@ -329,8 +373,12 @@ impl Extensions {
     }
 }
 
-/// Checks that an extension can be used.
-/// True if two files declare a tool server of this name with the same address or command, and the same client.
+fn invalid(error: shared_extensions::Invalid) -> AppError {
+    AppError::Invalid(error.to_string())
+}
+
+/// True if two files declare a tool server of this name with the same address or command, and the same client
+/// of the same authorization server.
 fn is_same_way(before: &str, new: &str, name: &str) -> bool {
     let way = |text: &str| {
         let file: serde_json::Value = serde_json::from_str(text).ok()?;

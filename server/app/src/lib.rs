@@ -24,6 +24,7 @@ mod gate;
 mod gauges;
 mod guarded;
 mod hints;
+mod hook_posts;
 mod isolation;
 pub mod keys;
 mod link_challenge;

@@ -136,7 +136,7 @@ impl Sessions {
             entropy: parts.entropy.clone(),
             settings: settings.clone(),
             deletions: Arc::default(),
-            ends: SessionEnds::new(parts.store.clone(), parts.web.clone(), tasks.clone()),
+            ends: SessionEnds::new(parts, tasks),
         };
         let deletions = Deletions {
             store: parts.store.clone(),

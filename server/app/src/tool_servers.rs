@@ -22,7 +22,7 @@ use std::{
     time::Duration,
 };
 
-use server_agent::{ServerPlace, SessionServers, ToolServers};
+use server_agent::{HookPosts, ServerPlace, SessionServers, ToolServers};
 use server_mcp::{Client, Era, McpError, Options, Remote, START_USUALLY, Way};
 use server_records::SessionKey;
 use server_store::StoreError;
@@ -505,6 +505,13 @@ fn made_from(server: &ToolServer, place: Option<&ServerPlace>, values: &str) -> 
 
 impl SessionServers for ToolServerPool {
     fn of(&self, session: SessionKey) -> Arc<dyn ToolServers> {
+        Arc::new(SessionToolServers {
+            pool: self.clone(),
+            session,
+        })
+    }
+
+    fn posts(&self, session: SessionKey) -> Arc<dyn HookPosts> {
         Arc::new(SessionToolServers {
             pool: self.clone(),
             session,

@@ -1,9 +1,8 @@
 //! The web of turns: that of `server-web`, as the engine asks for it.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use server_agent::{WebPage, WebResult, WebTools};
 use server_web::{Page, SearchHit, Web};
 
@@ -26,17 +25,6 @@ impl server_agent::Web for TurnWeb {
         let fetched = self.0.fetch(url).await;
         let Page { url, text } = fetched.map_err(|error| error.to_string())?;
         Ok(WebPage { url, text })
-    }
-
-    async fn post(
-        &self,
-        url: &str,
-        headers: &BTreeMap<String, String>,
-        json: Bytes,
-        within: Duration,
-    ) -> Result<String, String> {
-        let posted = self.0.post(url, headers, json, within).await;
-        posted.map_err(|error| error.to_string())
     }
 
     async fn search(&self, query: &str, at_most: usize) -> Result<Vec<WebResult>, String> {

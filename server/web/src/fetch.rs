@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, error::Error, sync::Arc, time::Duration};
 use bytes::Bytes;
 use reqwest::{
     Client, Response, StatusCode,
-    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, LOCATION},
+    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
 };
 use shared_types::AddressRange;
 use tokio::{sync::Semaphore, time::timeout};
@@ -109,11 +109,11 @@ impl Fetcher {
         let posted = async {
             let url = self.reach.parse(post.url)?;
             let _room = self.room.acquire().await;
-            let mut request = self.http.post(url.clone()).body(post.json);
-            for (name, value) in post.headers {
-                request = request.header(name, value);
-            }
-            let request = request.header(CONTENT_TYPE, "application/json");
+            let headers = headers(post.headers).map_err(|cause| WebError::Unreachable {
+                host: host(&url),
+                cause: cause.to_owned(),
+            })?;
+            let request = self.http.post(url.clone()).headers(headers).body(post.json);
             let response = request
                 .send()
                 .await
@@ -200,6 +200,20 @@ impl Fetcher {
             text,
         })
     }
+}
+
+/// The headers of JSON that is posted, and these, whose values no log shows.
+fn headers(written: &BTreeMap<String, String>) -> Result<HeaderMap, &'static str> {
+    let json = HeaderValue::from_static("application/json");
+    let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, json)]);
+    for (name, value) in written {
+        let name = HeaderName::try_from(name).map_err(|_| "a header has no valid name")?;
+        let value = HeaderValue::try_from(value);
+        let mut value = value.map_err(|_| "a header has a value that none may have")?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(headers)
 }
 
 fn unreached(url: &Url, error: &reqwest::Error) -> WebError {

@@ -5,14 +5,17 @@
 //! {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./check.sh", "timeout": 5}]}]}}
 //! ```
 
+mod headers;
+
 use std::collections::BTreeMap;
 
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use shared_types::event::{Hook, HookEvent, HookHandler, Provenance};
+use shared_types::event::{Hook, HookEvent, HookHandler, Provenance, ShownValue};
 
-use crate::{Invalid, cleaned};
+pub use self::headers::{HookSecrets, hidden_headers, split_hooks};
+use crate::{Invalid, another_form, cleaned};
 
 /// Most hooks of a file.
 pub const MAX_HOOKS: usize = 100;
@@ -53,6 +56,9 @@ struct Words {
     url: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
+    /// The variables that stand in headers as `$NAME`.
+    #[serde(default, rename = "allowedEnvVars")]
+    variables: Vec<String>,
     server: Option<String>,
     tool: Option<String>,
     #[serde(default)]
@@ -73,8 +79,50 @@ pub fn is_guarding(event: HookEvent) -> bool {
 /// # Errors
 /// The text is no JSON object, or it has more than 100 hooks. A file without hooks has none.
 pub fn read_hooks(text: &str, from: &Provenance) -> Result<(Vec<Hook>, Vec<String>), Invalid> {
-    let mut settings: Map<String, Value> = serde_json::from_str(text)
+    let settings: Map<String, Value> = serde_json::from_str(text)
         .map_err(|error| Invalid::new(format!("it is no JSON object: {error}")))?;
+    let (written, unread) = written_hooks(settings)?;
+    let hooks = (0..).zip(written).map(|(in_file, Written { hook, .. })| {
+        let HookWords {
+            on,
+            matcher,
+            handler,
+            timeout_ms,
+            fails_closed,
+        } = hook;
+        Hook {
+            on,
+            matcher,
+            handler,
+            timeout_ms,
+            fails_closed,
+            in_file,
+            from: from.clone(),
+        }
+    });
+    Ok((hooks.collect(), unread))
+}
+
+/// A hook as it stands in a file.
+struct Written {
+    hook: HookWords,
+    /// The whole values of its headers.
+    values: BTreeMap<String, String>,
+    /// Its event in the file's words, its group there, and its place in the group.
+    at: (String, usize, usize),
+}
+
+/// A hook without its origin.
+struct HookWords {
+    on: HookEvent,
+    matcher: String,
+    handler: HookHandler,
+    timeout_ms: u64,
+    fails_closed: bool,
+}
+
+/// The hooks of a file, in its order, and words on those that are not used.
+fn written_hooks(mut settings: Map<String, Value>) -> Result<(Vec<Written>, Vec<String>), Invalid> {
     let events = match settings.remove("hooks") {
         Some(Value::Object(events)) => events,
         Some(_) => return Err(Invalid::new("its \"hooks\" are no object")),
@@ -86,14 +134,23 @@ pub fn read_hooks(text: &str, from: &Provenance) -> Result<(Vec<Hook>, Vec<Strin
             unread.push(format!("hooks of the event {}", cleaned(&event, MAX_SHOWN)));
             continue;
         };
-        let groups: Vec<Group> = serde_json::from_value(groups).map_err(|error| {
-            Invalid::new(format!("its hooks of {event} have another form: {error}"))
-        })?;
-        for group in groups {
+        let another = |error: &serde_json::Error| {
+            Invalid::new(format!("the hooks of {event}: {}", another_form(error)))
+        };
+        // A list would be read as the fields in their order.
+        let groups: Vec<Map<String, Value>> =
+            serde_json::from_value(groups).map_err(|error| another(&error))?;
+        for (group_at, group) in groups.into_iter().enumerate() {
+            let group: Group =
+                serde_json::from_value(group.into()).map_err(|error| another(&error))?;
             let matcher = matcher(group.matcher.as_deref().unwrap_or_default())?;
-            for written in group.hooks {
-                match hook(on, &matcher, written, from) {
-                    Ok(hook) => hooks.push(hook),
+            for (place, written) in group.hooks.into_iter().enumerate() {
+                match hook(on, &matcher, written) {
+                    Ok((hook, values)) => hooks.push(Written {
+                        hook,
+                        values,
+                        at: (event.clone(), group_at, place),
+                    }),
                     Err(Invalid(why)) => unread.push(format!("a hook of {event}: {why}")),
                 }
                 if hooks.len() > MAX_HOOKS {
@@ -105,9 +162,17 @@ pub fn read_hooks(text: &str, from: &Provenance) -> Result<(Vec<Hook>, Vec<Strin
     Ok((hooks, unread))
 }
 
-fn hook(on: HookEvent, matcher: &str, written: Value, from: &Provenance) -> Result<Hook, Invalid> {
-    let words: Words = serde_json::from_value(written)
-        .map_err(|error| Invalid::new(format!("it has another form: {error}")))?;
+/// A hook, and the whole values of its headers.
+fn hook(
+    on: HookEvent,
+    matcher: &str,
+    written: Value,
+) -> Result<(HookWords, BTreeMap<String, String>), Invalid> {
+    // A list would be read as the fields in their order.
+    if !written.is_object() {
+        return Err(Invalid::new("it is no object"));
+    }
+    let mut words: Words = serde_json::from_value(written).map_err(|error| another_form(&error))?;
     let timeout_ms = match words.timeout {
         // The bounds make the conversion exact enough.
         #[expect(
@@ -120,23 +185,24 @@ fn hook(on: HookEvent, matcher: &str, written: Value, from: &Provenance) -> Resu
         None => DEFAULT_MS,
     };
     let fails_closed = is_guarding(on) || words.on_failure.as_deref() == Some("block");
-    let handler = handler(words)?;
+    let values = headers::checked(std::mem::take(&mut words.headers), &words.variables)?;
+    let handler = handler(words, &values)?;
     if on == HookEvent::SessionEnd && matches!(handler, HookHandler::McpTool { .. }) {
         return Err(Invalid::new(
             "the tool servers of a session end before it: use a command or an address",
         ));
     }
-    Ok(Hook {
+    let hook = HookWords {
         on,
         matcher: matcher.to_owned(),
         handler,
         timeout_ms,
         fails_closed,
-        from: from.clone(),
-    })
+    };
+    Ok((hook, values))
 }
 
-fn handler(words: Words) -> Result<HookHandler, Invalid> {
+fn handler(words: Words, headers: &BTreeMap<String, String>) -> Result<HookHandler, Invalid> {
     let bounded =
         |text: Option<String>, what: &str| match text.filter(|text| !text.trim().is_empty()) {
             Some(text) if text.len() > MAX_TEXT => Err(Invalid::new(format!(
@@ -158,7 +224,10 @@ fn handler(words: Words) -> Result<HookHandler, Invalid> {
         }
         "http" => HookHandler::Http {
             url: bounded(words.url, "url")?,
-            headers: words.headers,
+            headers: headers
+                .iter()
+                .map(|(name, value)| (name.clone(), ShownValue::from(value.clone())))
+                .collect(),
         },
         "mcp_tool" => {
             if Value::from(words.input.clone()).to_string().len() > MAX_TEXT {
@@ -298,6 +367,23 @@ mod tests {
                 command: r"x 'a'\''b'".to_owned()
             }
         );
+    }
+
+    #[test]
+    fn words_on_another_form_have_no_value_of_a_header() {
+        for headers in [r#"{"X-Key": 4242}"#, r#""4242""#] {
+            let hook = format!(
+                r#"{{"type": "http", "url": "https://example.org/", "headers": {headers}}}"#
+            );
+            let (_, unread) = read(&format!(
+                r#"{{"hooks": {{"Stop": [{{"hooks": [{hook}]}}]}}}}"#
+            ))
+            .unwrap();
+            assert!(
+                unread[0].contains("expected a ") && !unread[0].contains("4242"),
+                "{unread:?}"
+            );
+        }
     }
 
     #[test]

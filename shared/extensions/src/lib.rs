@@ -13,7 +13,7 @@ mod servers;
 mod skill;
 
 pub use front::{Front, InvalidFront};
-pub use hooks::{MAX_HOOKS, is_guarding, read_hooks};
+pub use hooks::{HookSecrets, MAX_HOOKS, hidden_headers, is_guarding, read_hooks, split_hooks};
 pub use plugin::{MAX_PLUGIN_TOOLS, read_plugin};
 pub use role::{MAX_ROLE_BYTES, read_role};
 pub use servers::{MAX_SERVERS, ServerSecrets, read_servers, secrets_of, split};
@@ -28,6 +28,17 @@ impl Invalid {
     fn new(why: impl Into<String>) -> Self {
         Self(why.into())
     }
+}
+
+/// The words on a text of another form. Those of the error would tell what stands there, which may be a secret.
+fn another_form(error: &serde_json::Error) -> Invalid {
+    let words = error.to_string();
+    let expected = words.rsplit_once(", expected ");
+    Invalid::new(match expected {
+        Some((_, expected)) => format!("it has another form: expected {expected}"),
+        None if words.starts_with("missing field") => format!("it has another form: {words}"),
+        None => "it has another form".to_owned(),
+    })
 }
 
 /// True for a name of small letters, digits and single hyphens between them.

@@ -1,6 +1,6 @@
 //! The hooks of the end of a session, which belong to no turn.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::json;
@@ -26,10 +26,8 @@ pub enum EndAction {
     Command(Box<Request>),
     /// A request from the server.
     Http {
-        /// The address.
-        url: String,
-        /// Headers beside those of the protocol.
-        headers: BTreeMap<String, String>,
+        /// The hook.
+        hook: Box<Hook>,
         /// The event.
         json: Bytes,
     },
@@ -74,9 +72,8 @@ pub fn session_end_hooks(
                 });
                 EndAction::Command(Box::new(request.of_directory(directory)))
             }
-            HookHandler::Http { url, headers } => EndAction::Http {
-                url: url.clone(),
-                headers: headers.clone(),
+            HookHandler::Http { .. } => EndAction::Http {
+                hook: Box::new(hook.clone()),
                 json: json.into(),
             },
             // The one is not read for this event. The other denies, and there is nothing to deny.

@@ -15,6 +15,7 @@ use tokio::{sync::mpsc, time::Instant};
 use crate::{
     engine::Engine,
     feed::LiveHub,
+    hooks::HookPosts,
     log::{Counted, LogCache, SessionSink, StoredLog, TurnSpans},
     models::ModelSource,
     servers::ToolServers,
@@ -27,10 +28,13 @@ pub trait TurnSandboxes: Send + Sync {
     fn of(&self, session: SessionKey, turn: TurnId) -> Arc<dyn Sandbox>;
 }
 
-/// Finds the tool servers of a session.
+/// Finds the tool servers of a session, and the way of its hooks to addresses.
 pub trait SessionServers: Send + Sync {
     /// The tool servers that this session may use.
     fn of(&self, session: SessionKey) -> Arc<dyn ToolServers>;
+
+    /// Sends the hooks of this session.
+    fn posts(&self, session: SessionKey) -> Arc<dyn HookPosts>;
 }
 
 /// Finds the models of a session.
@@ -93,6 +97,7 @@ impl Bench {
             models: self.models.of(of),
             sandbox: self.sandboxes.of(of, turn),
             servers: self.servers.of(of),
+            posts: self.servers.posts(of),
             live: Arc::new(SessionSink {
                 hub: self.hub.clone(),
                 session: of.session,

@@ -23,7 +23,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::{Turn, TurnError, call::End, feeding::Feeding, listen::next_event};
 use crate::{
     hooks::{
-        self, Common, Exit, FAILURES, HookPoint, HookVerdict, Said, of_exit, of_text,
+        self, Common, Exit, FAILURES, HookPoint, HookPost, HookVerdict, Said, of_exit, of_text,
         project_folder,
     },
     servers::{NobodyAsked, ServerCall},
@@ -37,9 +37,6 @@ const MAX_OUTPUT: usize = 64 * 1024;
 
 /// Longest reason of a failure, in bytes.
 const MAX_FAILURE: usize = 300;
-
-/// The header with the id of a hook's run, by which an address can tell a request that it has had.
-const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 /// The reason why a hook fails that an earlier worker sent.
 const NOT_SENT_AGAIN: &str = "the Gantry server that waited for its answer stopped; it may have happened, and it was not sent again";
@@ -154,12 +151,15 @@ impl Turn<'_> {
                 stored = end;
                 said
             }
-            HookHandler::Http { url, headers } => {
+            HookHandler::Http { .. } => {
                 let (_, run) = self.hook_run(point, number);
-                let mut headers = headers.clone();
-                headers.retain(|name, _| !name.eq_ignore_ascii_case(IDEMPOTENCY_KEY));
-                headers.insert(IDEMPOTENCY_KEY.to_owned(), run.to_string());
-                let posted = self.engine.web.post(url, &headers, input, within);
+                let post = HookPost {
+                    run: run.to_string(),
+                    json: input,
+                    within,
+                };
+                let place = self.server_place();
+                let posted = self.ports.posts.post(hook, place.as_ref(), post);
                 tokio::select! {
                     biased;
                     () = self.cancel.cancelled() => Err("the turn was stopped".to_owned()),

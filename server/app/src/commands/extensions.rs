@@ -49,7 +49,7 @@ impl Commands {
             ));
         }
         let rows = found.hooks.iter().map(|hook| {
-            let action = hook.handler.words();
+            let action = hook.handler.details();
             vec![
                 hook.on.word().to_owned(),
                 hook.matcher.clone(),

@@ -8,18 +8,17 @@ use std::{
     time::Duration,
 };
 
-use server_agent::{EndAction, session_end_hooks};
+use server_agent::{EndAction, HookPost, ServerPlace, session_end_hooks};
 use server_records::{ExtensionKind, StandingExtensions};
 use server_store::Store;
-use server_web::Web;
 use shared_extensions::read_hooks;
 use shared_types::{
-    Event, SessionId,
+    Entropy, Event, OperationId, SessionId, UserId,
     event::{Hook, HookEvent, Layer, Place, Provenance},
 };
 use tokio_util::task::TaskTracker;
 
-use crate::{AppError, OpContext, Operations};
+use crate::{AppError, OpContext, Operations, Parts, hook_posts, tool_servers::access::Grants};
 
 /// The longest time of a hook, whatever it asks for.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -28,7 +27,8 @@ const WITHIN: Duration = Duration::from_secs(60);
 #[derive(Clone)]
 pub(crate) struct SessionEnds {
     store: Store,
-    web: Arc<Web>,
+    grants: Grants,
+    entropy: Arc<dyn Entropy>,
     tasks: TaskTracker,
     /// Set once, when the server starts.
     operations: Arc<OnceLock<Operations>>,
@@ -37,16 +37,19 @@ pub(crate) struct SessionEnds {
 /// The hooks of one session that is about to end.
 pub(super) struct Ending {
     session: SessionId,
+    /// The person of the session.
+    user: UserId,
     actions: Vec<(EndAction, Duration)>,
     place: Option<Place>,
 }
 
 impl SessionEnds {
-    pub(crate) fn new(store: Store, web: Arc<Web>, tasks: TaskTracker) -> Self {
+    pub(crate) fn new(parts: &Parts, tasks: &TaskTracker) -> Self {
         Self {
-            store,
-            web,
-            tasks,
+            store: parts.store.clone(),
+            grants: Grants::of(parts),
+            entropy: parts.entropy.clone(),
+            tasks: tasks.clone(),
             operations: Arc::default(),
         }
     }
@@ -69,6 +72,7 @@ impl SessionEnds {
         let row = self.store.session(ctx.tenant, session).await?;
         let mut ending = Ending {
             session,
+            user: row.user,
             actions: Vec::new(),
             place: None,
         };
@@ -103,9 +107,9 @@ impl SessionEnds {
         let (this, ctx) = (self.clone(), ctx.clone());
         self.tasks.spawn(async move {
             let session = ending.session;
-            let place = ending.place.as_ref();
+            let of = (ending.user, ending.place.as_ref());
             for (number, (action, within)) in ending.actions.into_iter().enumerate() {
-                let ran = this.run_one(&ctx, place, action, within.min(WITHIN));
+                let ran = this.run_one(&ctx, of, action, within.min(WITHIN));
                 if let Err(error) = ran.await {
                     tracing::info!(session.id = %session, hook.number = number, %error, "a hook of the end of a session did not run");
                 }
@@ -116,7 +120,7 @@ impl SessionEnds {
     async fn run_one(
         &self,
         ctx: &OpContext,
-        place: Option<&Place>,
+        (user, place): (UserId, Option<&Place>),
         action: EndAction,
         within: Duration,
     ) -> Result<(), AppError> {
@@ -130,11 +134,22 @@ impl SessionEnds {
                 let started = operations.start_there(ctx, runner, sandbox, *request, within);
                 started.await.map(drop)
             }
-            EndAction::Http { url, headers, json } => {
-                let posted = self.web.post(&url, &headers, json, within).await;
-                posted
-                    .map(drop)
-                    .map_err(|error| AppError::Conflict(error.to_string()))
+            EndAction::Http { hook, json } => {
+                let place = place.map(|place| ServerPlace {
+                    runner: place.runner,
+                    sandbox: place.sandbox,
+                    directory: String::new(),
+                });
+                let run = OperationId::generate(&*self.grants.clock, &*self.entropy);
+                let post = HookPost {
+                    run: run.to_string(),
+                    json,
+                    within,
+                };
+                let (of, hook) = ((ctx.tenant, user), (&*hook, place.as_ref()));
+                let operations = self.operations.get();
+                let posted = hook_posts::post(&self.grants, operations, of, hook, post).await;
+                posted.map(drop).map_err(AppError::Conflict)
             }
         }
     }

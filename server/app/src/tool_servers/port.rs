@@ -3,13 +3,15 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use server_agent::{
-    AskedByServer, ListedTools, ServerCall, ServerContent, ServerFailure, ServerPlace, ToolServers,
+    AskedByServer, HookPost, HookPosts, ListedTools, ServerCall, ServerContent, ServerFailure,
+    ServerPlace, ToolServers,
 };
 use server_mcp::{CALL_USUALLY, Client, Content, McpError, Tools, model_names};
 use server_records::SessionKey;
-use shared_types::event::{OfferedTool, ToolServer};
+use shared_types::event::{Hook, OfferedTool, ToolServer};
 
 use super::ToolServerPool;
+use crate::hook_posts;
 
 /// Stands for the server's name of the tool that reads its resources. No tool of a server is offered under this name.
 const RESOURCES: &str = "(resources)";
@@ -68,6 +70,25 @@ impl ToolServers for SessionToolServers {
             images: images.map(|image| (image.format, image.bytes)).collect(),
             failed: content.failed,
         })
+    }
+}
+
+#[async_trait]
+impl HookPosts for SessionToolServers {
+    async fn post(
+        &self,
+        hook: &Hook,
+        place: Option<&ServerPlace>,
+        post: HookPost,
+    ) -> Result<String, String> {
+        let (pool, tenant) = (&self.pool.0, self.session.tenant);
+        let owner = pool
+            .grants
+            .store
+            .session_owner(tenant, self.session.session);
+        let owner = owner.await.map_err(|error| error.to_string())?;
+        let (grants, operations) = (&pool.grants, pool.operations.get());
+        hook_posts::post(grants, operations, (tenant, owner), (hook, place), post).await
     }
 }
 

@@ -3,16 +3,16 @@
 //! person trusts.
 
 use server_agent::ServerPlace;
-use server_records::ExtensionKind;
+use server_records::{ExtensionKind, RegisteredExtension};
 use server_store::StoreError;
 use shared_extensions::{ServerSecrets, secrets_of};
 use shared_sandbox::{
     Command, Exec, ExitStatus, OperationEvent, Outcome, OutputStream, Request, Retention,
 };
 use shared_types::{
-    Digest, TenantId, UserId,
+    Digest, SecretId, TenantId, UserId,
     clean::clean_line,
-    event::{ShownValue, ToolServer, ToolServerTransport},
+    event::{Provenance, ShownValue, ToolServer, ToolServerTransport},
 };
 use tokio::time::timeout;
 
@@ -47,20 +47,14 @@ impl ToolServerPool {
 
     async fn values_of_registered(
         &self,
-        (tenant, user): (TenantId, UserId),
+        of: (TenantId, UserId),
         server: &ToolServer,
     ) -> Result<ServerSecrets, String> {
         let grants = &self.0.grants;
         let unread = |error: &dyn std::fmt::Display| format!("its values cannot be read: {error}");
-        let rows = grants.store.extensions(tenant, user).await;
-        let rows = rows.map_err(|error| unread(&error))?;
-        let row = rows.into_iter().find(|row| {
-            row.kind == ExtensionKind::Mcp
-                && row.name == server.from.at
-                && row.layer() == server.from.layer
-        });
-        let row = row.filter(|row| row.digest == server.from.digest);
-        let row = row.ok_or("it was changed or removed; the next turn has it as it is now")?;
+        let row = grants
+            .registered(of, ExtensionKind::Mcp, &server.from)
+            .await?;
         let Some(id) = row.secret else {
             // Of an earlier release, which kept the values in the text; or their master key is lost.
             let secrets = secrets_of(&row.text, &server.name).map_err(|error| unread(&error))?;
@@ -69,45 +63,54 @@ impl ToolServerPool {
                 false => Ok(secrets),
             };
         };
-        let sealed = grants.store.secret(tenant, id).await;
-        let sealed = sealed.map_err(|error| unread(&error))?;
-        let opened = grants.opened(tenant, &sealed).await;
-        opened.map_err(|error| unread(&error))
+        grants.secrets(of.0, id).await
     }
 
     async fn values_of_file(
         &self,
-        (tenant, user): (TenantId, UserId),
+        of: (TenantId, UserId),
         server: &ToolServer,
         place: Option<&ServerPlace>,
     ) -> Result<ServerSecrets, String> {
-        let operations = self.0.operations.get();
-        let operations = operations.ok_or("this server of Gantry is starting")?;
-        let place = place.ok_or("its values are in a file of the project, and no runner is there to read it; choose one: /runner NAME")?;
-        let start = StartProgram {
-            tenant,
-            user,
-            runner: place.runner,
-            sandbox: place.sandbox,
-            request: Request::Exec(Exec {
-                retention: Retention::None,
-                ..Exec::new(Command::Shell(format!("cat ./{}", quoted(&server.from.at))))
-            }),
-            run_for: READ_WITHIN,
-        };
-        let reading = timeout(READ_WITHIN, read(operations, start)).await;
-        let late = || Err("it was not read in time".to_owned());
-        let text = reading.unwrap_or_else(|_| late());
-        let text = text.map_err(|why| format!("{} cannot be read: {why}", server.from.at))?;
-        if Digest::of(&text) != server.from.digest {
-            return Err(format!(
-                "{} is not the file any more that you trust; the next turn looks at it again",
-                server.from.at
-            ));
-        }
-        let text = String::from_utf8_lossy(&text);
+        let text = file_of(self.0.operations.get(), of, &server.from, place).await?;
         secrets_of(&text, &server.name).map_err(|error| error.to_string())
     }
+}
+
+/// The text of a file of a project that the person trusts, if it is still that text.
+///
+/// # Errors
+/// It cannot be read, or is another one now; the words say why.
+pub(crate) async fn file_of(
+    operations: Option<&Operations>,
+    (tenant, user): (TenantId, UserId),
+    from: &Provenance,
+    place: Option<&ServerPlace>,
+) -> Result<String, String> {
+    let operations = operations.ok_or("this server of Gantry is starting")?;
+    let place = place.ok_or("its values are in a file of the project, and no runner is there to read it; choose one: /runner NAME")?;
+    let start = StartProgram {
+        tenant,
+        user,
+        runner: place.runner,
+        sandbox: place.sandbox,
+        request: Request::Exec(Exec {
+            retention: Retention::None,
+            ..Exec::new(Command::Shell(format!("cat ./{}", quoted(&from.at))))
+        }),
+        run_for: READ_WITHIN,
+    };
+    let reading = timeout(READ_WITHIN, read(operations, start)).await;
+    let late = || Err("it was not read in time".to_owned());
+    let text = reading.unwrap_or_else(|_| late());
+    let text = text.map_err(|why| format!("{} cannot be read: {why}", from.at))?;
+    if Digest::of(&text) != from.digest {
+        return Err(format!(
+            "{} is not the file any more that you trust; the next turn looks at it again",
+            from.at
+        ));
+    }
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// True if a value of it is not in the log.
@@ -164,7 +167,7 @@ async fn read(operations: &Operations, start: StartProgram) -> Result<Vec<u8>, S
 }
 
 /// The values of a map: those that are hidden, from the secrets, and the others as they are declared.
-pub(super) fn whole(
+pub(crate) fn whole(
     declared: &std::collections::BTreeMap<String, ShownValue>,
     mut hidden: std::collections::BTreeMap<String, String>,
 ) -> Result<std::collections::BTreeMap<String, String>, String> {
@@ -180,11 +183,49 @@ pub(super) fn whole(
 }
 
 impl Grants {
+    /// The row of a registered extension of this origin, as it was when the turn found it.
+    ///
+    /// # Errors
+    /// It is another one now, or cannot be read; the words say why.
+    pub(crate) async fn registered(
+        &self,
+        (tenant, user): (TenantId, UserId),
+        kind: ExtensionKind,
+        from: &Provenance,
+    ) -> Result<RegisteredExtension, String> {
+        let rows = self.store.extensions(tenant, user).await;
+        let rows = rows.map_err(|error| format!("its values cannot be read: {error}"))?;
+        let is_it = |row: &RegisteredExtension| {
+            row.kind == kind
+                && row.name == from.at
+                && row.layer() == from.layer
+                && row.digest == from.digest
+        };
+        let row = rows.into_iter().find(is_it);
+        row.ok_or_else(|| "it was changed or removed; the next turn has it as it is now".to_owned())
+    }
+
+    /// The sealed values of an extension.
+    ///
+    /// # Errors
+    /// They cannot be read; the words say why.
+    pub(crate) async fn secrets<T: serde::de::DeserializeOwned>(
+        &self,
+        tenant: TenantId,
+        id: SecretId,
+    ) -> Result<T, String> {
+        let unread = |error: &dyn std::fmt::Display| format!("its values cannot be read: {error}");
+        let sealed = self.store.secret(tenant, id).await;
+        let sealed = sealed.map_err(|error| unread(&error))?;
+        let opened = self.opened(tenant, &sealed).await;
+        opened.map_err(|error| unread(&error))
+    }
+
     /// The text with the person's values in place of `${NAME}` and `${NAME:-DEFAULT}`, to be sent to this host.
     ///
     /// # Errors
     /// The person has no such value, has it for another host, or it cannot be read.
-    pub(super) async fn filled(
+    pub(crate) async fn filled(
         &self,
         (tenant, user): (TenantId, UserId),
         text: &str,

@@ -202,8 +202,15 @@ pub struct Hook {
     /// True if what it guards is refused when it fails.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fails_closed: bool,
+    /// Its place among the hooks of its file, from 0.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub in_file: u32,
     /// Its origin.
     pub from: Provenance,
+}
+
+fn is_first(place: &u32) -> bool {
+    *place == 0
 }
 
 /// An event at which hooks run. The names are those of Claude Code, where it has the event.
@@ -376,9 +383,10 @@ pub enum HookHandler {
     Http {
         /// The address.
         url: String,
-        /// Headers beside those of the protocol.
+        /// Headers beside those of the protocol, as far as they may be shown.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        headers: BTreeMap<String, String>,
+        #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, String>))]
+        headers: BTreeMap<String, ShownValue>,
     },
     /// Calls a tool of a tool server of the session. Its text is read like the output of a command.
     McpTool {
@@ -407,7 +415,21 @@ impl HookHandler {
         }
     }
 
-    /// The action as people are shown it.
+    /// The action and the headers that it sends, as people are shown them before they trust it.
+    pub fn details(&self) -> String {
+        match self {
+            Self::Http { headers, .. } if !headers.is_empty() => {
+                let headers = headers
+                    .iter()
+                    .map(|(name, value)| format!("{name}: {}", String::from(value.clone())));
+                let headers: Vec<_> = headers.collect();
+                format!("{} with {}", self.words(), headers.join(", "))
+            }
+            _ => self.words(),
+        }
+    }
+
+    /// The action in a few words.
     pub fn words(&self) -> String {
         match self {
             Self::Command { command } => command.clone(),
@@ -474,7 +496,7 @@ pub enum ToolServerTransport {
     },
 }
 
-/// The value of a variable or header of a tool server, as far as it may be shown. It may be a secret, so that no log,
+/// The value of a variable or header of a tool server or a hook, as far as it may be shown. It may be a secret, so that no log,
 /// answer or list has it: they have a reference that stands alone, such as `${TOKEN}`, and nothing of all other values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]

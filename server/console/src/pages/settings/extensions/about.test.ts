@@ -10,6 +10,7 @@ const FOUND = {
   roles: [{ name: "explore", description: "looks", instructions: "" }],
   hooks: [
     { on: "PreToolUse", matcher: "Bash", handler: { type: "command", command: "check\nit" }, timeout_ms: 1, from: from("project", ".claude/settings.json") },
+    { on: "Stop", handler: { type: "http", url: "https://b.example", headers: { "X-Key": "(hidden)" } }, timeout_ms: 1, from: from("user", "mine", true) },
     { on: "Stop", handler: { type: "built_in", name: "secrets" }, timeout_ms: 1, from: from("user", "mine", true) },
   ],
   servers: [
@@ -26,6 +27,7 @@ describe("what a session found", () => {
       ["skill", "pdf", "d"],
       ["agent", "explore", "looks"],
       ["hook", "PreToolUse · Bash", "check\nit"],
+      ["hook", "Stop", "POST https://b.example with X-Key: (hidden)"],
       ["hook", "Stop", "secrets"],
       ["mcp", "db", "npx -y db"],
       ["mcp", "web", "https://a.example"],

@@ -91,7 +91,7 @@ function actionOf({ handler }: Hook): string {
     case "command":
       return handler.command;
     case "http":
-      return `POST ${handler.url}`;
+      return `POST ${handler.url}${givenHeaders(handler.headers ?? {})}`;
     case "mcp_tool": {
       const input = handler.input === undefined ? "" : ` ${JSON.stringify(handler.input)}`;
       return `${handler.server}: ${handler.tool}${input}`;
@@ -99,6 +99,12 @@ function actionOf({ handler }: Hook): string {
     case "built_in":
       return handler.name;
   }
+}
+
+/** The headers of a hook. Values that may be secrets are hidden already. */
+function givenHeaders(headers: Readonly<Record<string, string>>): string {
+  const given = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  return given.length === 0 ? "" : ` with ${given.join(", ")}`;
 }
 
 function wayTo({ transport }: ToolServer): string {
