@@ -83,6 +83,9 @@ fn declaration(new: &AddToolServer) -> anyhow::Result<Value> {
     if let Some(id) = &new.client_id {
         server["oauth"]["clientId"] = id.as_str().into();
     }
+    if let Some(issuer) = &new.issuer {
+        server["oauth"]["issuer"] = issuer.as_str().into();
+    }
     if new.client_secret {
         server["oauth"]["clientSecret"] = models::secret("client secret")?.into();
     }

@@ -192,6 +192,14 @@ pub(crate) struct AddToolServer {
     /// Ask for the secret of that client
     #[arg(long, requires = "client_id")]
     pub(crate) client_secret: bool,
+    /// The issuer of the authorization server, as it names itself, which is to be the only one; a client secret needs it
+    #[arg(
+        long,
+        value_name = "URL",
+        requires = "url",
+        required_if_eq("client_secret", "true")
+    )]
+    pub(crate) issuer: Option<String>,
     /// The time in which it has to be ready, in seconds, up to 600 [default: 60]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) startup_timeout: Option<u16>,

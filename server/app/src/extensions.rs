@@ -12,7 +12,7 @@ use shared_extensions::{
 };
 use shared_types::{
     Clock, Digest, Entropy, Event, ExtensionId, SandboxId, SecretId, SessionId,
-    event::{Extensions as Found, Layer, Provenance},
+    event::{Extensions as Found, Layer, Provenance, ToolServer, ToolServerTransport},
 };
 
 use crate::{
@@ -389,11 +389,26 @@ fn is_same_way(before: &str, new: &str, name: &str) -> bool {
             of("command"),
             of("args"),
             of("oauth")["clientId"].clone(),
+            of("oauth")["issuer"].clone(),
         ])
     };
     way(before).is_some_and(|before| way(new) == Some(before))
 }
 
+/// The words on a client secret without an authorization server.
+const UNBOUND: &str = "its client secret goes to one authorization server alone, and none is named: add --issuer URL, or \"issuer\" in its \"oauth\"; gantry mcp login names it where the server is registered without the client";
+
+/// False for a tool server with a client secret that names no authorization server for it.
+fn is_bound(server: &ToolServer, text: &str) -> bool {
+    let has_issuer = match &server.transport {
+        ToolServerTransport::Http { issuer, .. } => issuer.is_some(),
+        ToolServerTransport::Stdio { .. } => true,
+    };
+    let secrets = secrets_of(text, &server.name).unwrap_or_default();
+    has_issuer || secrets.client_secret.is_none()
+}
+
+/// Checks that an extension can be used.
 fn check(new: &NewRegistered) -> Result<(), String> {
     let NewRegistered {
         kind,
@@ -449,7 +464,10 @@ fn check(new: &NewRegistered) -> Result<(), String> {
         }
         ExtensionKind::Mcp => {
             read_servers(text, &from).map(|(servers, unread)| match servers.as_slice() {
-                [server] if server.name == *name => unread,
+                [server] if server.name == *name => match is_bound(server, text) {
+                    true => unread,
+                    false => vec![UNBOUND.to_owned()],
+                },
                 _ => vec!["it must have one server, of this name".to_owned()],
             })
         }

@@ -384,7 +384,12 @@ impl ToolServerPool {
         let secrets = self.values((tenant, user), server, place).await;
         let secrets = secrets.map_err(|why| words(&why))?;
         let (way, program) = match &server.transport {
-            ToolServerTransport::Http { url, headers, .. } => {
+            ToolServerTransport::Http {
+                url,
+                headers,
+                issuer,
+                ..
+            } => {
                 let mut headers =
                     values::whole(headers, secrets.headers).map_err(|why| words(&why))?;
                 let mut address = url.clone();
@@ -402,6 +407,7 @@ impl ToolServerPool {
                         user,
                         url: url.clone(),
                         name: server.name.clone(),
+                        issuer: issuer.clone(),
                     },
                 };
                 // A sign-in is for one address.

@@ -115,7 +115,12 @@ impl ToolSignIns {
                 .find(|grant| Some(grant.url.as_str()) == address(&server));
             let sign_in = match grant {
                 None => SignInState::None,
-                Some(grant) if grant.wanted.is_some() || grant.secret.is_none() => {
+                Some(grant)
+                    if grant.wanted.is_some()
+                        || grant.secret.is_none()
+                        || declared_issuer(&server)
+                            .is_some_and(|issuer| issuer != grant.issuer) =>
+                {
                     SignInState::Needed
                 }
                 Some(grant) => SignInState::SignedIn {
@@ -148,7 +153,13 @@ impl ToolSignIns {
     ) -> Result<BegunSignIn, AppError> {
         self.gate.own(ctx, Action::ChangeSettings)?;
         let (server, secret) = self.named(ctx, name, session).await?;
-        let ToolServerTransport::Http { url, client_id, .. } = &server.transport else {
+        let ToolServerTransport::Http {
+            url,
+            client_id,
+            issuer,
+            ..
+        } = &server.transport
+        else {
             return Err(AppError::Invalid(format!(
                 "the tool server {name} is a program: it needs no sign-in"
             )));
@@ -157,6 +168,7 @@ impl ToolSignIns {
             Some(id) => Some(KnownClient {
                 id: id.clone(),
                 secret: self.secrets(ctx, secret).await?.client_secret,
+                issuer: issuer.clone(),
             }),
             None => None,
         };
@@ -192,7 +204,9 @@ impl ToolSignIns {
         };
         let beginning = async {
             let challenge = sign_ins.challenge(&address).await?;
-            let found = sign_ins.find(&address, &challenge).await?;
+            let found = sign_ins
+                .find(&address, &challenge, issuer.as_deref())
+                .await?;
             let random = |bytes: &mut [u8]| self.entropy.fill(bytes);
             sign_ins
                 .begin(&found, &challenge, &also, &own, random)
@@ -420,6 +434,14 @@ pub fn client_document(base: &str) -> serde_json::Value {
 fn address(server: &ToolServer) -> Option<&str> {
     match &server.transport {
         ToolServerTransport::Http { url, .. } => Some(url),
+        ToolServerTransport::Stdio { .. } => None,
+    }
+}
+
+/// The only authorization server at which people may sign in, where one is declared.
+fn declared_issuer(server: &ToolServer) -> Option<&str> {
+    match &server.transport {
+        ToolServerTransport::Http { issuer, .. } => issuer.as_deref(),
         ToolServerTransport::Stdio { .. } => None,
     }
 }

@@ -112,9 +112,14 @@ pub enum SignInError {
     Unsafe(String),
     /// The client is not known, and cannot make itself known.
     #[error(
-        "the authorization server {0} lets no client in that it does not know: register Gantry there with the address {1}, then give what you get: gantry mcp add NAME --url URL --client-id ID --client-secret"
+        "the authorization server {0} lets no client in that it does not know: register Gantry there with the address {1}, then give what you get: gantry mcp add NAME --url URL --client-id ID --client-secret --issuer {0}"
     )]
     NoClient(String, String),
+    /// The client has a secret, and it is not known for which authorization server.
+    #[error(
+        "the client secret is for no authorization server yet, and the tool server names {0}: if the client is registered there, add the server again with --issuer {0}"
+    )]
+    Unbound(String),
     /// The authorization server refused.
     #[error("the authorization server refused: {words} ({code})")]
     Refused {
@@ -129,6 +134,14 @@ pub enum SignInError {
 }
 
 impl SignInError {
+    /// The tool server names this authorization server, and another one is declared.
+    fn other_issuer(named: &str, declared: &str) -> Self {
+        let (named, declared) = (peer_words(named), peer_words(declared));
+        Self::Unsafe(format!(
+            "the tool server names the authorization server {named}, and it is declared with {declared}; if you know that the new one is right, add the server again with --issuer {named}"
+        ))
+    }
+
     /// True if the grant is of no use any more, so that only a new sign-in helps.
     pub fn ends_grant(&self) -> bool {
         matches!(self, Self::Refused { code, .. }

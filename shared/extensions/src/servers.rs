@@ -60,6 +60,7 @@ struct Words {
 struct OauthWords {
     client_id: Option<String>,
     client_secret: Option<String>,
+    issuer: Option<String>,
 }
 
 /// The hidden values of a server.
@@ -275,13 +276,18 @@ fn server(name: &str, written: Value) -> Result<(ToolServerTransport, Option<u16
             })
         }
         (None | Some("http" | "streamable-http"), None, Some(url)) if url.len() <= 2048 => {
+            let (client_id, issuer) = match words.oauth {
+                Some(oauth) => (oauth.client_id, oauth.issuer),
+                None => (None, None),
+            };
+            if let Some(issuer) = &issuer {
+                check_issuer(issuer, &url)?;
+            }
             Ok(ToolServerTransport::Http {
                 url,
                 headers: shown(words.headers),
-                client_id: words
-                    .oauth
-                    .and_then(|oauth| oauth.client_id)
-                    .filter(|id| !id.is_empty() && id.len() <= 2048),
+                client_id: client_id.filter(|id| !id.is_empty() && id.len() <= 2048),
+                issuer,
             })
         }
         (Some("sse"), ..) => Err(Invalid::new(
@@ -292,6 +298,24 @@ fn server(name: &str, written: Value) -> Result<(ToolServerTransport, Option<u16
         )),
     };
     Ok((transport?, startup))
+}
+
+/// Checks an issuer as RFC 8414 has it (section 2): a URL of https without query and fragment. For a server without TLS
+/// it may be one of http.
+fn check_issuer(issuer: &str, url: &str) -> Result<(), Invalid> {
+    let secured = issuer.strip_prefix("https://");
+    let host = match url.starts_with("http://") {
+        true => secured.or_else(|| issuer.strip_prefix("http://")),
+        false => secured,
+    };
+    let has_host = host.is_some_and(|host| !host.is_empty() && !host.starts_with('/'));
+    let is_letter = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#' | b'@');
+    match has_host && issuer.len() <= 2048 && issuer.bytes().all(is_letter) {
+        true => Ok(()),
+        false => Err(Invalid::new(
+            "its issuer is no address of https without ? and #, such as https://login.example.org",
+        )),
+    }
 }
 
 #[cfg(test)]

@@ -242,6 +242,74 @@ async fn a_refresh_token_is_spent_once_however_many_calls_want_another_token() {
     );
 }
 
+/// Registers the tool server with a client whose secret this is, for this authorization server.
+async fn with_client(gantry: &Gantry, server: &ToolServer, issuer: Option<&str>) -> (u16, Value) {
+    let oauth = json!({ "clientId": "known", "clientSecret": SECRET, "issuer": issuer });
+    let text = json!({ "mcpServers": { "tracker": { "url": server.mcp(), "oauth": oauth } } });
+    let new = json!({ "kind": "mcp", "name": "tracker", "text": text.to_string() }).to_string();
+    let put = gantry.ask("put", "/api/v1/extensions", Some(new)).await;
+    (put.status, put.body)
+}
+
+const SECRET: &str = "s3cret-of-a-client";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_secret_and_tokens_go_to_the_declared_authorization_server_alone() {
+    let (gantry, model) = gantry().await;
+    let (server, elsewhere) = (ToolServer::start().await, ToolServer::start().await);
+    for double in [&server, &elsewhere] {
+        (double.told().takes_secrets, double.told().good_for) = (true, 1);
+    }
+    let (status, told) = with_client(&gantry, &server, None).await;
+    assert_eq!(status, 422, "{told}");
+    assert!(told.to_string().contains("--issuer"), "{told}");
+    let (status, told) = with_client(&gantry, &server, Some(&server.base)).await;
+    assert_eq!(status, 200, "{told}");
+    let back = agreed(&gantry, gantry.token(), "ada").await;
+    assert_eq!(answered(&gantry, gantry.token(), &back).await.0, 200);
+
+    // The tool server names another authorization server from now on. Tokens are renewed where they came from.
+    server.told().authority = Some(elsewhere.base.clone());
+    let mut talk = gantry.talk().await;
+    let (outcome, text) = who(&mut talk, &model).await;
+    assert_eq!(outcome, CallOutcome::Completed, "{text}");
+    assert!(server.told().renewals > 0);
+    let forms = server.told().forms.clone();
+    assert!(forms.iter().all(|form| form["client_secret"] == SECRET));
+    // A new sign-in there is refused, and says what to do.
+    let body = json!({ "server": "tracker" }).to_string();
+    let at = "/api/v1/tool-servers/sign-in";
+    let refused = gantry.ask("post", at, Some(body.clone())).await;
+    assert_eq!(refused.status, 409, "{}", refused.body);
+    let words = refused.body.to_string();
+    assert!(
+        words.contains(&elsewhere.base) && words.contains("--issuer"),
+        "{words}"
+    );
+
+    // With another one declared, the tokens of the first are used no more.
+    let (status, told) = with_client(&gantry, &server, Some(&elsewhere.base)).await;
+    assert_eq!(status, 200, "{told}");
+    assert_eq!(sign_in_state(&gantry, gantry.token()).await, "needed");
+    let renewals = server.told().renewals;
+    server.told().asked.clear();
+    model.script(vec![Reply::text("done")]);
+    talk.say("hello").await;
+    let asked = server.told().asked.clone();
+    assert!(
+        !asked.is_empty() && asked.iter().all(|(token, _)| token.is_none()),
+        "{asked:?}"
+    );
+    assert_eq!(server.told().renewals, renewals);
+    assert_eq!(elsewhere.told().forms, Vec::new());
+    // A secret that nobody writes again goes to no other authorization server.
+    let oauth = json!({ "clientId": "known", "clientSecret": "(hidden)", "issuer": server.base });
+    let text = json!({ "mcpServers": { "tracker": { "url": server.mcp(), "oauth": oauth } } });
+    let kept = json!({ "kind": "mcp", "name": "tracker", "text": text.to_string() }).to_string();
+    let kept = gantry.ask("put", "/api/v1/extensions", Some(kept)).await;
+    assert_eq!(kept.status, 422, "{}", kept.body);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_goes_to_no_other_address() {
     let (gantry, model) = gantry().await;

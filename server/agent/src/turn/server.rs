@@ -387,6 +387,7 @@ mod tests {
                 url: "https://example.org".to_owned(),
                 headers: Default::default(),
                 client_id: None,
+                issuer: None,
             },
             startup_timeout_s: None,
             from: Provenance {

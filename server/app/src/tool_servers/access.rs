@@ -53,6 +53,8 @@ pub(crate) struct GrantOf {
     pub(crate) url: String,
     /// Its name.
     pub(crate) name: String,
+    /// The issuer of the authorization server that is declared for it, if one is. Tokens of another one are not used.
+    pub(crate) issuer: Option<String>,
 }
 
 /// Tokens as they are stored, and opened.
@@ -102,8 +104,10 @@ impl Grants {
         for _ in 0..3 {
             match self.store.tool_grant(of.tenant, of.user, &of.url).await {
                 Ok((row, Some(sealed))) => {
-                    let grant = self.opened(of.tenant, &sealed).await.map_err(unread)?;
-                    return Ok(Some(Stored {
+                    let grant: Grant = self.opened(of.tenant, &sealed).await.map_err(unread)?;
+                    let declared = of.issuer.as_deref();
+                    let is_of_declared = declared.is_none_or(|issuer| issuer == grant.issuer());
+                    return Ok(is_of_declared.then_some(Stored {
                         sealed,
                         grant,
                         ends_at: row.ends_at,

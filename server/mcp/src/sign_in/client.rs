@@ -19,6 +19,8 @@ pub struct KnownClient {
     pub id: String,
     /// Its secret, where it has one.
     pub secret: Option<String>,
+    /// The issuer of the authorization server that knows it. The secret goes nowhere else.
+    pub issuer: Option<String>,
 }
 
 /// The client itself.
@@ -101,7 +103,16 @@ impl SignIns {
         own: &Own<'_>,
     ) -> Result<Identity, SignInError> {
         let authority = &found.authority;
-        if let Some(KnownClient { id, secret }) = own.known {
+        if let Some(KnownClient { id, secret, issuer }) = own.known {
+            match issuer {
+                Some(issuer) if *issuer != authority.issuer => {
+                    return Err(SignInError::other_issuer(&authority.issuer, issuer));
+                }
+                None if secret.is_some() => {
+                    return Err(SignInError::Unbound(peer_words(&authority.issuer)));
+                }
+                _ => {}
+            }
             let method = match secret {
                 Some(_) => match Showing::of(&authority.methods) {
                     Showing::Post => Showing::Post,

@@ -65,15 +65,24 @@ impl Found {
 }
 
 impl SignIns {
-    /// The authorization server of the tool server at this address, which has refused so.
+    /// The authorization server of the tool server at this address, which has refused so: the one with this issuer, where
+    /// one is declared.
     ///
     /// # Errors
     /// There is none, it cannot be reached, or what the servers say of one another does not fit.
-    pub async fn find(&self, server: &Url, challenge: &Challenge) -> Result<Found, SignInError> {
+    pub async fn find(
+        &self,
+        server: &Url,
+        challenge: &Challenge,
+        declared: Option<&str>,
+    ) -> Result<Found, SignInError> {
         let described = self.described(server, challenge).await?;
         let Some(described) = described else {
             // Before the documents about tool servers, the authorization server was at the same place.
             let origin = server.origin().ascii_serialization();
+            if let Some(declared) = declared.filter(|declared| *declared != origin) {
+                return Err(SignInError::other_issuer(&origin, declared));
+            }
             let authority = self.authority(server, &origin).await?;
             let authority = authority.ok_or_else(|| {
                 SignInError::NotFound("no document describes it or its authorization server".into())
@@ -93,7 +102,14 @@ impl SignIns {
                 peer_words(resource)
             )));
         }
-        let issuers = texts(&described["authorization_servers"]).take(MAX_AUTHORITIES);
+        let named: Vec<_> = texts(&described["authorization_servers"]).collect();
+        if let (Some(declared), Some(first)) = (declared, named.first())
+            && !named.contains(&declared)
+        {
+            return Err(SignInError::other_issuer(first, declared));
+        }
+        let is_declared = |issuer: &&str| declared.is_none_or(|declared| declared == *issuer);
+        let issuers = named.into_iter().filter(is_declared).take(MAX_AUTHORITIES);
         let mut why = None;
         for issuer in issuers {
             match self.authority(server, issuer).await {

@@ -493,6 +493,9 @@ pub enum ToolServerTransport {
         /// The client as which people sign in, where it was registered at the authorization server.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client_id: Option<String>,
+        /// The issuer of the only authorization server at which people sign in, where one is declared.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        issuer: Option<String>,
     },
 }
 

@@ -52,6 +52,12 @@ pub(crate) struct Told {
     pub(crate) sends_on: Option<String>,
     /// The name that it gives itself as a resource, where that is another one.
     pub(crate) calls_itself: Option<String>,
+    /// The issuer that it names as its authorization server, where that is another one.
+    pub(crate) authority: Option<String>,
+    /// True if clients show a secret.
+    pub(crate) takes_secrets: bool,
+    /// The forms with which tokens were asked for.
+    pub(crate) forms: Vec<BTreeMap<String, String>>,
     /// True if anybody may ask.
     pub(crate) is_open: bool,
     /// The number of calls of its tool.
@@ -131,13 +137,19 @@ async fn described(State(told): Shared) -> Json<Value> {
     let told = lock(&told);
     let resource = told.calls_itself.clone();
     let resource = resource.unwrap_or_else(|| format!("{}/mcp", told.base));
+    let authority = told.authority.as_ref().unwrap_or(&told.base);
     Json(
-        json!({ "resource": resource, "authorization_servers": [told.base], "scopes_supported": ["read"] }),
+        json!({ "resource": resource, "authorization_servers": [authority], "scopes_supported": ["read"] }),
     )
 }
 
 async fn metadata(State(told): Shared) -> Json<Value> {
-    let base = &lock(&told).base;
+    let told = lock(&told);
+    let base = &told.base;
+    let method = match told.takes_secrets {
+        true => "client_secret_post",
+        false => "none",
+    };
     Json(json!({
         "issuer": base,
         "authorization_endpoint": format!("{base}/authorize"),
@@ -145,7 +157,7 @@ async fn metadata(State(told): Shared) -> Json<Value> {
         "registration_endpoint": format!("{base}/register"),
         "revocation_endpoint": format!("{base}/revoke"),
         "code_challenge_methods_supported": ["S256"],
-        "token_endpoint_auth_methods_supported": ["none"],
+        "token_endpoint_auth_methods_supported": [method],
         "authorization_response_iss_parameter_supported": true,
     }))
 }
@@ -175,6 +187,7 @@ async fn authorize(State(told): Shared, Query(asked): Query<Fields>) -> Response
 async fn token(State(told): Shared, body: String) -> (StatusCode, Json<Value>) {
     let form = form(&body);
     let mut told = lock(&told);
+    told.forms.push(form.clone());
     let refused = |error: &str| (StatusCode::BAD_REQUEST, Json(json!({ "error": error })));
     let person = match form["grant_type"].as_str() {
         "refresh_token" => {
