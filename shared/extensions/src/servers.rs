@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shared_types::event::{Provenance, ShownValue, ToolServer, ToolServerTransport};
 
-use crate::{Invalid, cleaned, is_name};
+use crate::{Invalid, another_form, cleaned, is_name};
 
 /// Most servers of a file.
 pub const MAX_SERVERS: usize = 32;
@@ -147,7 +147,7 @@ pub fn secrets_of(text: &str, name: &str) -> Result<ServerSecrets, Invalid> {
     let written = written.filter(|written| is_object(written));
     let written = written.filter(|written| written.get("oauth").is_none_or(is_object));
     let words: Words = serde_json::from_value(written.cloned().unwrap_or_default())
-        .map_err(|error| Invalid::new(format!("it has another form: {error}")))?;
+        .map_err(|error| another_form(&error))?;
     Ok(words.secrets())
 }
 
@@ -206,8 +206,7 @@ pub fn read_servers(
     // A list would be read as the fields in their order.
     let file: serde_json::Map<String, Value> = serde_json::from_str(text)
         .map_err(|error| Invalid::new(format!("it is no JSON object: {error}")))?;
-    let file: File = serde_json::from_value(file.into())
-        .map_err(|error| Invalid::new(format!("it has another form: {error}")))?;
+    let file: File = serde_json::from_value(file.into()).map_err(|error| another_form(&error))?;
     if file.mcp_servers.len() > MAX_SERVERS {
         return Err(Invalid::new(format!(
             "it has more than {MAX_SERVERS} servers"
@@ -238,8 +237,7 @@ fn server(name: &str, written: Value) -> Result<(ToolServerTransport, Option<u16
             "its name may have letters, digits, '-' and single '_' between them, at most 32",
         ));
     }
-    let words: Words = serde_json::from_value(written)
-        .map_err(|error| Invalid::new(format!("it has another form: {error}")))?;
+    let words: Words = serde_json::from_value(written).map_err(|error| another_form(&error))?;
     let pairs = words.env.iter().chain(&words.headers);
     let bytes = pairs
         .map(|(name, value)| name.len() + value.len())
@@ -356,6 +354,40 @@ mod tests {
         assert_eq!((servers.len(), unread.len()), (1, 7));
         assert_eq!(servers[0].startup_timeout_s, Some(120));
         assert!(read("1").is_err());
+    }
+
+    #[test]
+    fn words_on_another_form_have_no_value() {
+        for part in [
+            r#""env": {"KEY": 4242}"#,
+            r#""env": "4242""#,
+            r#""oauth": {"clientSecret": 4242}"#,
+        ] {
+            let text = format!(r#"{{"mcpServers": {{"a": {{"command": "x", {part}}}}}}}"#);
+            let (_, unread) = read(&text).unwrap();
+            assert!(
+                unread[0].contains("expected a ") && !unread[0].contains("4242"),
+                "{unread:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_issuer_is_an_address_of_https() {
+        for (url, issuer, is_read) in [
+            ("https://a.example/mcp", "https://b.example/x", true),
+            ("https://a.example/mcp", "http://b.example", false),
+            ("http://127.0.0.1/mcp", "http://127.0.0.1:8", true),
+            ("https://a.example/mcp", "https://b.example?x", false),
+            ("https://a.example/mcp", "https://", false),
+            ("https://a.example/mcp", "b.example", false),
+        ] {
+            let text = format!(
+                r#"{{"mcpServers": {{"a": {{"url": "{url}", "oauth": {{"issuer": "{issuer}"}}}}}}}}"#
+            );
+            let (servers, _) = read(&text).unwrap();
+            assert_eq!(servers.len(), usize::from(is_read), "{issuer}");
+        }
     }
 
     #[test]
