@@ -316,7 +316,7 @@ impl Renderer {
                 }
             }
             Event::AgentAsks { name, session, .. } => self.note(&format!(
-                "the agent {name} asks you: gantry approvals lists its question ({session})"
+                "the agent {name} asks you; gantry approvals lists its questions ({session})"
             )),
             Event::AgentEnded {
                 name,

@@ -13,13 +13,14 @@ mod files;
 mod greeting;
 mod input;
 mod outbox;
+mod questions;
 mod replies;
 mod requests;
 mod say;
 mod status;
 mod talk;
 
-use std::{collections::VecDeque, path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use cli_screen::{
     compose::Composer,
@@ -29,8 +30,7 @@ use cli_screen::{
 use shared_api::{Me, Session};
 use shared_client::{Client, Followed};
 use shared_types::{
-    ApprovalId, Clock as _, Event, Mode, SystemClock, Timestamp, TurnId, WhileWorking,
-    event::TurnOutcome,
+    Clock as _, Event, Mode, SystemClock, Timestamp, TurnId, WhileWorking, event::TurnOutcome,
 };
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -39,6 +39,7 @@ use self::{
     dialog::Dialog,
     drawing::Stage,
     outbox::{Outbox, OutgoingKind},
+    questions::{Asker, Questions, Waits},
     requests::{Reply, Requests},
     talk::Talk,
 };
@@ -55,6 +56,9 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// Most keys that are drawn as one.
 const KEYS_AT_ONCE: usize = 1024;
+
+/// The time after which a question of another agent is looked at again: it may have been answered elsewhere.
+const ASKS_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
 /// The interval between two looks at the clock, which the screen shows in seconds.
 const SECOND: Duration = Duration::from_secs(1);
@@ -127,7 +131,7 @@ struct Tui {
     own: OwnCommands,
     stop: Stop,
     /// Questions of the agent that are to be fetched.
-    questions: VecDeque<ApprovalId>,
+    questions: Questions,
     /// The key that counts when it is pressed again.
     armed: Option<Armed>,
     /// The time of the newest key.
@@ -222,7 +226,7 @@ impl Tui {
             requests,
             own: OwnCommands::default(),
             stop: Stop::No,
-            questions: VecDeque::new(),
+            questions: Questions::default(),
             armed: None,
             key_at: None,
             list_asked_at: None,
@@ -365,12 +369,34 @@ impl Tui {
             }
             Event::InputSteered { client_id, .. } => self.outbox.seen(client_id.as_deref()),
             Event::ApprovalAsked { approval, .. } => {
-                self.questions.push_back(*approval);
+                self.questions.add(Waits {
+                    approval: *approval,
+                    agent: None,
+                });
                 // One of long ago may have its answer further on in the log.
                 if self.stage.is_caught_up {
                     self.fetch_question();
                 }
             }
+            // The turn may wait for the agent, so its question has to be answered here.
+            Event::AgentAsks {
+                approval,
+                session,
+                name,
+            } => {
+                let asker = Asker {
+                    session: *session,
+                    name: name.clone(),
+                };
+                self.questions.add(Waits {
+                    approval: *approval,
+                    agent: Some(asker),
+                });
+                if self.stage.is_caught_up {
+                    self.fetch_question();
+                }
+            }
+            Event::AgentEnded { session, .. } => self.agent_asks_no_more(*session),
             Event::ApprovalAnswered { approval, .. } => self.question_is_answered(*approval),
             Event::TurnEnded { turn, outcome, .. } => {
                 if let Some(once) = self.once.as_mut().filter(|once| once.turn == Some(*turn)) {
@@ -427,6 +453,7 @@ impl Tui {
         {
             self.ask_facts();
         }
+        self.look_at_question();
     }
 
     fn ask_facts(&mut self) {

@@ -304,6 +304,17 @@ impl Turn {
                 self.questions.push_back(*approval);
                 self.fetch_question(chat);
             }
+            // The turn may wait for the agent, so its question has to be answered here.
+            Some(Event::AgentAsks { approval, .. }) if self.id.is_some() && chat.is_attended() => {
+                self.questions.push_back(*approval);
+                self.fetch_question(chat);
+            }
+            Some(Event::AgentEnded { session, .. }) => {
+                let asking = self.asking.as_ref();
+                if let Some(asking) = asking.filter(|asking| asking.session == *session) {
+                    self.answered(asking.id, chat)?;
+                }
+            }
             Some(Event::ApprovalAnswered { approval, .. }) => self.answered(*approval, chat)?,
             Some(Event::TurnEnded { turn, outcome, .. }) if Some(*turn) == self.id => {
                 return Ok(Some(match outcome {
@@ -361,8 +372,9 @@ impl Turn {
         self.unechoed = None;
         // What was typed before the question was on the screen is no answer to it.
         let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
-        if !self.questions.is_empty() {
-            // Another question stands above.
+        let is_of_agent = approval.session != chat.session.id;
+        if is_of_agent || !self.questions.is_empty() {
+            // It does not stand above: another one does, or that of an agent of this session.
             let question = question::shown(&approval.question, chat.screen.style());
             chat.screen.print(&question)?;
         }

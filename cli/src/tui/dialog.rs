@@ -8,11 +8,17 @@ use shared_types::{
 };
 use tokio::time::Instant;
 
+use super::questions::{Asker, Waits};
+
 /// A question that waits for its answer.
 #[derive(Debug)]
 pub(super) struct Dialog {
     /// The question.
     pub(super) approval: Approval,
+    /// The agent that asks; absent for the session's own.
+    pub(super) agent: Option<Asker>,
+    /// The time of the last look at it.
+    pub(super) looked_at: Instant,
     /// The way in which it is answered now.
     pub(super) answering: Answering,
     /// The text that stood in the box when the question took the keys.
@@ -58,13 +64,15 @@ pub(super) enum Choice {
 }
 
 impl Dialog {
-    pub(super) fn new(approval: Approval) -> Self {
+    pub(super) fn new(approval: Approval, agent: Option<Asker>) -> Self {
         let answering = match &approval.question {
             Question::Free { choices, .. } if choices.is_empty() => Answering::Words,
             _ => Answering::Key,
         };
         Self {
             approval,
+            agent,
+            looked_at: Instant::now(),
             answering,
             draft: String::new(),
             scrolled: 0,
@@ -84,6 +92,14 @@ impl Dialog {
     /// The question's id.
     pub(super) fn id(&self) -> ApprovalId {
         self.approval.id
+    }
+
+    /// The question as one that waits.
+    pub(super) fn waits(&self) -> Waits {
+        Waits {
+            approval: self.id(),
+            agent: self.agent.clone(),
+        }
     }
 
     /// The rule that would allow calls like this one.
@@ -177,22 +193,32 @@ pub(super) fn keys(dialog: &Dialog) -> String {
     if !dialog.is_ready {
         return "a question; its keys count once you stop typing".to_owned();
     }
+    let escape = match dialog.agent {
+        Some(_) => "Esc later",
+        None => "Esc stop",
+    };
     match (dialog.answering, &dialog.approval.question) {
         (Answering::Sent, _) => "sending the answer…".to_owned(),
         (Answering::Always, _) => {
             let rule = dialog.rule().unwrap_or_default();
             let rule = crate::render::clean::clean_line(&rule, 200);
-            format!("a once more always allows {rule} in all your sessions · any other key goes back")
+            format!(
+                "a once more always allows {rule} in all your sessions · any other key goes back"
+            )
         }
         (Answering::Command, _) => "Enter runs the changed command · Esc goes back".to_owned(),
-        (Answering::Words, Question::Free { .. }) => "Enter answers · Esc stops the turn".to_owned(),
+        (Answering::Words, Question::Free { .. }) => match dialog.agent {
+            Some(_) => "Enter answers · Esc leaves it for later".to_owned(),
+            None => "Enter answers · Esc stops the turn".to_owned(),
+        },
         (Answering::Words, _) => {
             "Enter refuses it with these words to the agent · Esc goes back".to_owned()
         }
         (Answering::Key, Question::Free { .. }) => "a number, or your own words".to_owned(),
         (Answering::Key, Question::Plan { .. }) => {
-            "y yes, asking before changes · a yes, in mode auto · n no · w no, and say why · Esc stop"
-                .to_owned()
+            format!(
+                "y yes, asking before changes · a yes, in mode auto · n no · w no, and say why · {escape}"
+            )
         }
         (Answering::Key, Question::Call(call)) => {
             let always = match &call.rule {
@@ -200,7 +226,7 @@ pub(super) fn keys(dialog: &Dialog) -> String {
                 None => "",
             };
             let edit = if call.editable { " · e edit" } else { "" };
-            format!("y yes · n no{always}{edit} · w no, and say why · Esc stop")
+            format!("y yes · n no{always}{edit} · w no, and say why · {escape}")
         }
     }
 }

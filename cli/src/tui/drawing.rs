@@ -35,6 +35,9 @@ use super::{
 /// Longest title of the terminal, in characters.
 const MAX_TITLE: usize = 60;
 
+/// Longest words on the agent that asks, in characters.
+const MAX_ASKER: usize = 160;
+
 /// The turn that is worth a notification takes at least so long.
 const LONG_TURN: Duration = Duration::from_secs(10);
 
@@ -322,7 +325,10 @@ impl Tui {
             self.stage.frame_at = Instant::now() + KEYS_REST / 4;
             return Ok(());
         }
-        let next = match is_working || self.armed.is_some() {
+        // No event tells of the answer to a question of another agent.
+        let is_of_agent =
+            matches!(&self.overlay, Overlay::Question(dialog) if dialog.agent.is_some());
+        let next = match is_working || self.armed.is_some() || is_of_agent {
             true => SECOND,
             false if self.talk.facts.is_away() => LOOK_AGAIN_AFTER,
             false => SECOND * 60,
@@ -352,7 +358,7 @@ impl Tui {
     fn show_page(&mut self, pager: Pager) -> anyhow::Result<()> {
         if let Overlay::Question(dialog) = &self.overlay {
             // It comes back when the person leaves the page.
-            self.questions.push_front(dialog.id());
+            self.questions.put_back(dialog.waits());
             if dialog.is_ready {
                 self.composer.set_text(&dialog.draft);
             }
@@ -379,11 +385,7 @@ impl Tui {
     fn middle(&self, columns: usize) -> Middle {
         match &self.overlay {
             Overlay::Question(dialog) => Middle::Question {
-                lines: asked(
-                    &dialog.approval.question,
-                    self.call_that_waits(dialog),
-                    columns,
-                ),
+                lines: self.lines_of(dialog, columns),
                 scrolled: dialog.scrolled,
                 keys: dialog::keys(dialog),
                 has_box: !dialog.is_ready
@@ -391,6 +393,22 @@ impl Tui {
             },
             Overlay::None | Overlay::List(..) | Overlay::Page(_) => Middle::Box,
         }
+    }
+
+    /// The question, below the name of the agent that asks it where that is another one.
+    fn lines_of(&self, dialog: &dialog::Dialog, columns: usize) -> Vec<Line<'static>> {
+        let waits = self.call_that_waits(dialog);
+        let mut lines = Vec::new();
+        if let Some(agent) = &dialog.agent {
+            let words = format!(
+                "the agent {} asks, for: {}",
+                agent.name, dialog.approval.session_title
+            );
+            let words = clean_line(&words, MAX_ASKER);
+            lines.extend(wrap(&Line::styled(words, palette::BOLD), columns, 0));
+        }
+        lines.extend(asked(&dialog.approval.question, waits, columns));
+        lines
     }
 
     /// The call that waits for the answer: a long question holds only the beginning of its text.

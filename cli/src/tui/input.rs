@@ -130,7 +130,10 @@ impl Tui {
             return Ok(());
         };
         if key.code == KeyCode::Esc {
-            self.ask_to_stop();
+            match dialog.agent {
+                Some(_) => self.put_question_aside(),
+                None => self.ask_to_stop(),
+            }
             return Ok(());
         }
         match dialog.key(key) {
@@ -200,7 +203,10 @@ impl Tui {
                 self.composer.set_text("");
                 return;
             }
-            return self.ask_to_stop();
+            return match dialog.agent {
+                Some(_) if dialog.is_ready => self.put_question_aside(),
+                _ => self.ask_to_stop(),
+            };
         }
         if self.is_working() {
             return self.ask_to_stop();

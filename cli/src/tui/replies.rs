@@ -3,10 +3,11 @@
 use cli_screen::compose::CommandHelp;
 use shared_api::{Approval, CommandDone, CommandTable, Session, Shown};
 use shared_client::ClientError;
-use shared_types::{ApprovalId, Clock as _, SystemClock, clean::clean_line, human::ago};
+use shared_types::{ApprovalId, Clock as _, SessionId, SystemClock, clean::clean_line, human::ago};
+use tokio::time::Instant;
 
 use super::{
-    Overlay, Stop, Tui,
+    ASKS_AGAIN_AFTER, Overlay, Stop, Tui,
     dialog::{Answering, Dialog},
     greeting,
     outbox::OutgoingKind,
@@ -183,21 +184,30 @@ impl Tui {
 
     /// A question has come.
     fn asked(&mut self, id: ApprovalId, question: Result<Approval, ClientError>) {
-        // It has its answer, or is on the screen.
-        if !self.questions.contains(&id) {
+        if let Overlay::Question(dialog) = &self.overlay
+            && dialog.id() == id
+        {
+            if question.is_ok_and(|question| question.outcome.is_some()) {
+                self.question_is_answered(id);
+            }
+            return;
+        }
+        // It has its answer.
+        if !self.questions.has(id) {
             return self.fetch_question();
         }
         if matches!(self.overlay, Overlay::Page(_)) {
             // It is fetched again when the person leaves the page.
             return self.notify("the agent asks you");
         }
-        self.questions.retain(|known| *known != id);
+        let agent = self.questions.take(id).and_then(|waits| waits.agent);
+        let session = agent
+            .as_ref()
+            .map_or(self.talk.session.id, |agent| agent.session);
         match question {
-            Ok(approval)
-                if approval.outcome.is_none() && approval.session == self.talk.session.id =>
-            {
+            Ok(approval) if approval.outcome.is_none() && approval.session == session => {
                 self.close_list();
-                self.overlay = Overlay::Question(Box::new(Dialog::new(approval)));
+                self.overlay = Overlay::Question(Box::new(Dialog::new(approval, agent)));
                 self.notify("the agent asks you");
             }
             Ok(_) => self.fetch_question(),
@@ -226,7 +236,7 @@ impl Tui {
 
     /// The question has its answer: the box has its draft again.
     pub(super) fn question_is_answered(&mut self, id: ApprovalId) {
-        self.questions.retain(|known| *known != id);
+        self.questions.take(id);
         if let Overlay::Question(dialog) = &self.overlay
             && dialog.id() == id
         {
@@ -236,6 +246,42 @@ impl Tui {
             }
             self.overlay = Overlay::None;
             self.fetch_question();
+        }
+    }
+
+    /// An agent has ended, so that its questions need no answer.
+    pub(super) fn agent_asks_no_more(&mut self, session: SessionId) {
+        self.questions.agent_ended(session);
+        if let Overlay::Question(dialog) = &self.overlay
+            && dialog.approval.session == session
+        {
+            self.question_is_answered(dialog.id());
+        }
+    }
+
+    /// Looks whether the question of another agent on the screen has its answer by now.
+    pub(super) fn look_at_question(&mut self) {
+        if let Overlay::Question(dialog) = &mut self.overlay
+            && dialog.agent.is_some()
+            && dialog.looked_at.elapsed() >= ASKS_AGAIN_AFTER
+        {
+            dialog.looked_at = Instant::now();
+            self.requests.question(dialog.approval.id);
+        }
+    }
+
+    /// Leaves a question of another agent for later.
+    pub(super) fn put_question_aside(&mut self) {
+        if let Overlay::Question(dialog) = &self.overlay
+            && let Some(agent) = &dialog.agent
+        {
+            let words = format!(
+                "the question of {} waits; answer it with: gantry approvals, or /resume {}",
+                clean_line(&agent.name, MAX_LINE),
+                agent.session
+            );
+            self.question_is_answered(dialog.id());
+            self.note(words);
         }
     }
 }

@@ -223,8 +223,8 @@ impl Tui {
         if matches!(self.overlay, Overlay::Question(_)) {
             return;
         }
-        if let Some(approval) = self.questions.front() {
-            self.requests.question(*approval);
+        if let Some(approval) = self.questions.first() {
+            self.requests.question(approval);
         }
     }
 }

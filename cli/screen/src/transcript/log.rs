@@ -80,10 +80,10 @@ impl Transcript {
             Event::AgentEnded { .. } => self.agent_ended(event),
             Event::AgentAsks { name, session, .. } => {
                 let words = format!(
-                    "the agent {} asks you: answer in its conversation, /resume {session}, or with gantry approvals",
+                    "the agent {} asks you · its conversation: /resume {session}",
                     safe::line(name)
                 );
-                self.add(None, Kind::Note(Note::new(Level::Warning, words)));
+                self.add(None, Kind::Note(Note::quiet(words)));
             }
             Event::ChatStarted {
                 turn,
