@@ -15,7 +15,7 @@ const WITHIN: Duration = Duration::from_secs(60);
 /// # Errors
 /// The address may not be asked for, does not answer with success, or has more bytes.
 pub async fn download(address: &str, at_most: usize) -> Result<Vec<u8>, ClientError> {
-    let refused = |reason: String| ClientError::Address {
+    let refused = |reason: String| ClientError::Download {
         url: address.to_owned(),
         reason,
     };
@@ -36,7 +36,7 @@ pub async fn download(address: &str, at_most: usize) -> Result<Vec<u8>, ClientEr
         }
         _ => builder.tls_certs_only(std::iter::empty()),
     };
-    let failed = |error: reqwest::Error| refused(error.to_string());
+    let failed = |error: reqwest::Error| refused(reason(error));
     let client = builder.build().map_err(failed)?;
     let mut response = client
         .get(url)
@@ -53,4 +53,17 @@ pub async fn download(address: &str, at_most: usize) -> Result<Vec<u8>, ClientEr
         }
     }
     Ok(bytes)
+}
+
+/// The innermost reason of a failure, without the address.
+fn reason(error: reqwest::Error) -> String {
+    if let Some(status) = error.status() {
+        return format!("the answer is {status}");
+    }
+    let error = error.without_url();
+    let mut innermost: &dyn std::error::Error = &error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
 }

@@ -14,6 +14,14 @@ pub enum ClientError {
         /// The mistake, and what to write instead.
         reason: String,
     },
+    /// A file of the web could not be downloaded.
+    #[error("{url:?} cannot be downloaded: {reason}")]
+    Download {
+        /// The address as it was given.
+        url: String,
+        /// The reason.
+        reason: String,
+    },
     /// The token cannot be sent.
     #[error("the token holds characters that no token has: copy it again, whole")]
     Token,
