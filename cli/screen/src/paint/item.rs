@@ -12,6 +12,9 @@ use crate::transcript::{
     safe,
 };
 
+/// Most rows of a person's message, which may have the text of a resource or of a prompt in it.
+const MAX_MESSAGE_ROWS: usize = 24;
+
 /// The amount of an item that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fold {
@@ -26,7 +29,7 @@ pub enum Fold {
 /// Paints an item in rows of at most so many columns. An item that shows nothing has no rows.
 pub fn item(item: &Item, columns: usize, fold: Fold) -> Vec<Line<'static>> {
     match &item.kind {
-        Kind::User(message) => user(message, columns),
+        Kind::User(message) => user(message, columns, fold),
         Kind::Thought(speech) => thought(speech, item.is_open, columns, fold),
         Kind::Answer(speech) => answer(speech, columns),
         Kind::Call(call) => call::call(call, columns, fold),
@@ -45,7 +48,7 @@ pub(super) fn void(columns: usize) -> Vec<Line<'static>> {
     )
 }
 
-fn user(message: &Message, columns: usize) -> Vec<Line<'static>> {
+fn user(message: &Message, columns: usize, fold: Fold) -> Vec<Line<'static>> {
     let mark = match message.sent {
         Sent::Now | Sent::Queued => "› ",
         Sent::Steered => "↳ ",
@@ -67,6 +70,9 @@ fn user(message: &Message, columns: usize) -> Vec<Line<'static>> {
     }
     if rows.is_empty() {
         rows.push(Line::from(Span::styled(mark.trim_end(), bold)));
+    }
+    if fold != Fold::Whole {
+        rows = look::first(rows, MAX_MESSAGE_ROWS);
     }
     if !beside.is_empty() {
         rows.push(look::row(&beside.join(" · "), palette::DIM, columns));

@@ -48,6 +48,22 @@ fn the_mark_of_a_call_has_the_colour_of_its_state() {
 }
 
 #[test]
+fn a_long_message_is_folded_and_whole_on_the_page_of_everything() {
+    let message: String = (0..100).map(|line| format!("line {line}\n")).collect();
+    let mut script = Script::default();
+    script.user(&message);
+    let transcript = transcript(&script.fed());
+    let user = transcript
+        .items()
+        .find(|item| matches!(item.kind, Kind::User(_)))
+        .expect("a message");
+    let folded = plain(&item(user, 60, Fold::Folded));
+    assert_eq!(folded.lines().count(), 25, "{folded}");
+    assert!(folded.ends_with("… 76 more lines (Ctrl-O)"), "{folded}");
+    assert_eq!(plain(&item(user, 60, Fold::Whole)).lines().count(), 100);
+}
+
+#[test]
 fn a_command_is_never_cut() {
     let command: String = (0..100).map(|line| format!("echo {line}\n")).collect();
     let mut script = Script::default();
