@@ -26,7 +26,9 @@ pub(crate) use audit::Audit;
 pub(crate) use chat::Chat;
 pub(crate) use config::{Config, Layer, ListConfig, values};
 pub(crate) use consent::{Allow, Approvals, ListApprovals, Permissions, RuleDecision};
-pub(crate) use extensions::{AddToolServer, Extensions, Mcp, Registered, Skills, Values};
+pub(crate) use extensions::{
+    AddToolServer, Extensions, Mcp, Registered, Skills, Transport, Values,
+};
 pub(crate) use keys::{AddKey, Keys};
 pub(crate) use login::Login;
 pub(crate) use models::Models;

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use shared_client::Client;
 use shared_types::event::{Hook, Provenance, ShownValue, ToolServer, ToolServerTransport};
 
-pub(crate) use registered::{described, find, list_registered, registered, remove};
+pub(crate) use registered::{
+    described, find, list_registered, none_is_registered, registered, remove,
+};
 
 use crate::{
     args::Extensions,
@@ -58,7 +60,9 @@ async fn list(
         return screen.json(&found);
     }
     if found.is_none() {
-        screen.note("the last turn of this session found no extension");
+        screen.note(
+            "the last turn of this session found no extension; a turn looks when it begins, where the runner is online",
+        );
         return Ok(());
     }
     let mut table = Table::new(["KIND", "NAME", "FOR", "FROM", ""]).whole(&[0]);

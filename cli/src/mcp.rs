@@ -10,8 +10,8 @@ use shared_api::{ExtensionKind, PutExtension, ToolServerSignIn};
 use shared_client::Client;
 
 use crate::{
-    args::{AddToolServer, Mcp},
-    extensions::{MAX_CELL, described, remove},
+    args::{AddToolServer, Mcp, Transport},
+    extensions::{MAX_CELL, described, none_is_registered, remove},
     models,
     render::clean::clean_line,
     screen::Screen,
@@ -22,6 +22,7 @@ use crate::{
 pub(crate) async fn run(
     client: &Client,
     screen: Screen,
+    browser: Option<&str>,
     command: Option<Mcp>,
 ) -> anyhow::Result<()> {
     match command.unwrap_or(Mcp::List { json: false }) {
@@ -42,7 +43,7 @@ pub(crate) async fn run(
             paste,
         } => {
             let server = sign_in::named(client, name, session).await?;
-            sign_in::login(client, screen, &server, paste).await
+            sign_in::login(client, screen, browser, &server, paste).await
         }
         Mcp::Logout { name, session } => {
             let server = sign_in::named(client, name, session).await?;
@@ -69,7 +70,20 @@ async fn add(client: &Client, screen: Screen, new: AddToolServer) -> anyhow::Res
 
 /// The declaration of a tool server, as it stands in a file `.mcp.json`. Asks for values that are not given.
 fn declaration(new: &AddToolServer) -> anyhow::Result<Value> {
-    let mut server = match (&new.url, new.command.split_first()) {
+    let name = &new.name;
+    let url = match new.address.as_slice() {
+        [] => new.url.as_ref(),
+        [one] if is_address(one) => Some(one),
+        words => bail!(
+            "an address begins with https://; a command stands behind --, as in: gantry mcp add {name} -- {}",
+            words.join(" ")
+        ),
+    };
+    let named = new.transport;
+    if named.is_some_and(|named| (named == Transport::Http) != url.is_some()) {
+        bail!("--transport http goes with an address, and stdio with a command behind --");
+    }
+    let mut server = match (url, new.command.split_first()) {
         (Some(url), None) => {
             let headers = pairs(&new.header, ':')?;
             serde_json::json!({ "type": "http", "url": url, "headers": headers })
@@ -78,7 +92,9 @@ fn declaration(new: &AddToolServer) -> anyhow::Result<Value> {
             let env = pairs(&new.env, '=')?;
             serde_json::json!({ "command": program, "args": args, "env": env })
         }
-        _ => bail!("name --url URL, or a command behind --"),
+        _ => bail!(
+            "tell its address or its command: gantry mcp add {name} https://ADDRESS, or gantry mcp add {name} -- COMMAND"
+        ),
     };
     if let Some(id) = &new.client_id {
         server["oauth"]["clientId"] = id.as_str().into();
@@ -93,6 +109,10 @@ fn declaration(new: &AddToolServer) -> anyhow::Result<Value> {
         server["startup_timeout"] = seconds.into();
     }
     Ok(server)
+}
+
+fn is_address(word: &str) -> bool {
+    word.starts_with("https://") || word.starts_with("http://")
 }
 
 /// Names and values, each as `NAME`, the separator and the value. The value of a name alone is asked for.
@@ -115,7 +135,7 @@ async fn list(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()>
         return rows.iter().try_for_each(|row| screen.json(row));
     }
     if rows.is_empty() {
-        screen.note("none is registered");
+        screen.note(&none_is_registered(ExtensionKind::Mcp));
         return Ok(());
     }
     let mut table = Table::new(["NAME", "LAYER", "AT", "VALUES", ""]).whole(&[0, 4]);

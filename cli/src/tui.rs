@@ -116,6 +116,8 @@ pub(crate) struct TerminalFacts {
     pub(crate) is_tmux: bool,
     /// The command of the person's editor.
     pub(crate) editor: Option<String>,
+    /// The program that opens an address in the person's browser, where this is a desktop.
+    pub(crate) browser: Option<&'static str>,
     /// The file with the settings of readline.
     pub(crate) inputrc: Option<PathBuf>,
 }

@@ -91,12 +91,12 @@ pub(crate) enum Registered {
         #[arg(long)]
         json: bool,
     },
-    /// Print the file
+    /// Print the file that was registered
     Show {
         /// Its name
         name: String,
     },
-    /// Register a file
+    /// Register what a file says; one of the same name is replaced
     Add {
         /// The file
         file: std::path::PathBuf,
@@ -107,14 +107,23 @@ pub(crate) enum Registered {
         #[arg(long)]
         tenant: bool,
     },
-    /// Remove it
+    /// Remove one
     Remove {
         /// Its name
         name: String,
-        /// That of the tenant
+        /// The one of the tenant
         #[arg(long)]
         tenant: bool,
     },
+}
+
+/// The way to a tool server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Transport {
+    /// An address
+    Http,
+    /// A program on the runner
+    Stdio,
 }
 
 #[derive(Debug, Subcommand)]
@@ -127,6 +136,9 @@ pub(crate) enum Mcp {
     },
     /// Register a tool server: its address, or the command that starts it on the runner, as in
     /// gantry mcp add files -- npx -y PACKAGE
+    #[command(
+        override_usage = "gantry mcp add [OPTIONS] <NAME> <ADDRESS>\n       gantry mcp add [OPTIONS] <NAME> -- <COMMAND>..."
+    )]
     Add(AddToolServer),
     /// Start a tool server where it would run, show what it has, and stop it
     Test {
@@ -177,17 +189,23 @@ pub(crate) enum Mcp {
 pub(crate) struct AddToolServer {
     /// Its name
     pub(crate) name: String,
-    /// The address of a server that speaks streamable HTTP
-    #[arg(long, conflicts_with = "command")]
+    /// The address of a server that speaks streamable HTTP, such as https://mcp.example.org/mcp
+    #[arg(group = "at", conflicts_with = "command")]
+    pub(crate) address: Vec<String>,
+    /// The address, in another way to say it
+    #[arg(long, group = "at", conflicts_with = "command")]
     pub(crate) url: Option<String>,
+    /// The way to the server: http with an address, stdio with a command. It need not be told
+    #[arg(long, short)]
+    pub(crate) transport: Option<Transport>,
     /// A variable of the program's environment, as NAME=VALUE, or as NAME to be asked for the value; may be repeated
-    #[arg(long, value_name = "NAME[=VALUE]", conflicts_with = "url")]
+    #[arg(long, short, value_name = "NAME[=VALUE]", conflicts_with = "at")]
     pub(crate) env: Vec<String>,
     /// A header with which the address is asked, as 'NAME: VALUE', or as NAME to be asked for the value; may be repeated
-    #[arg(long, value_name = "NAME[: VALUE]", requires = "url")]
+    #[arg(long, short = 'H', value_name = "NAME[: VALUE]", requires = "at")]
     pub(crate) header: Vec<String>,
     /// The id of the client that you have registered at the server's authorization server, where that wants it
-    #[arg(long, requires = "url")]
+    #[arg(long, requires = "at")]
     pub(crate) client_id: Option<String>,
     /// Ask for the secret of that client
     #[arg(long, requires = "client_id")]

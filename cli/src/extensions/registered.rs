@@ -59,7 +59,7 @@ pub(crate) async fn list_registered(
         return rows.iter().try_for_each(|row| screen.json(row));
     }
     if rows.is_empty() {
-        screen.note("none is registered");
+        screen.note(&none_is_registered(kind));
         return Ok(());
     }
     let now = SystemClock::new().now();
@@ -108,9 +108,38 @@ pub(crate) async fn find(
         Some(Layer::Tenant) => {
             format!("the tenant has no {name}; for your own one leave out --tenant")
         }
-        Some(_) => format!("you have registered no {name}; for the tenant's one add --tenant"),
-        None => format!("no {name} is registered"),
+        Some(_) => format!(
+            "you have registered no {name}; gantry {} lists what there is",
+            verb(kind)
+        ),
+        None => format!(
+            "no {name} is registered: gantry {} lists what is, and gantry extensions what the project brings",
+            verb(kind)
+        ),
     })
+}
+
+/// The words for a list without rows: how one is added, and where those of a project are.
+pub(crate) fn none_is_registered(kind: ExtensionKind) -> String {
+    let verb = verb(kind);
+    let how = match kind {
+        ExtensionKind::Skill => "FOLDER",
+        ExtensionKind::Mcp => "NAME https://ADDRESS",
+        ExtensionKind::Agent | ExtensionKind::Hooks => "FILE",
+    };
+    format!(
+        "none is registered; add one with: gantry {verb} add {how}\nwhat the project of a session brings: gantry extensions"
+    )
+}
+
+/// The command about one kind.
+fn verb(kind: ExtensionKind) -> &'static str {
+    match kind {
+        ExtensionKind::Skill => "skills",
+        ExtensionKind::Agent => "agents",
+        ExtensionKind::Hooks => "hooks",
+        ExtensionKind::Mcp => "mcp",
+    }
 }
 
 /// An extension in a few words.

@@ -1,6 +1,6 @@
 //! The person's sign-ins to tool servers.
 
-use std::time::Duration;
+use std::{io::IsTerminal as _, time::Duration};
 
 use anyhow::bail;
 use shared_api::{NamedToolServer, ToolServerSignIn};
@@ -35,6 +35,7 @@ pub(super) async fn named(
 pub(super) async fn login(
     client: &Client,
     screen: Screen,
+    browser: Option<&str>,
     server: &NamedToolServer,
     paste: bool,
 ) -> anyhow::Result<()> {
@@ -42,6 +43,10 @@ pub(super) async fn login(
     let begun = client.sign_in_to_tool_server(server).await?;
     screen.line("open this address in a browser that is signed in to Gantry as you:")?;
     screen.line(&clean_line(&begun.url, MAX_WHOLE))?;
+    let browser = browser.filter(|_| std::io::stdout().is_terminal());
+    if browser.is_some_and(|opener| crate::browser::open(opener, &begun.url)) {
+        screen.note("it opens in your browser");
+    }
     if paste || server.session.is_some() {
         let address = models::secret("the address at which the browser ends")?;
         let signed_in = client.answer_tool_server_sign_in(address).await?;
