@@ -13,7 +13,7 @@ use shared_types::{
     event::{Extensions, Hook, Layer, Plugin, Provenance, Role, Skill, ToolServer},
 };
 
-pub(crate) use catalogue::{missing_note, note};
+pub(crate) use catalogue::{asked_note, missing_note, note};
 
 use crate::roles;
 

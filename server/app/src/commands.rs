@@ -21,6 +21,9 @@ use crate::{
     Runners, Sent, Session, Sessions, Settings, ToolServerUses, Usage, gate::Gate, rights::Action,
 };
 
+/// Longest name of a skill, or of a command of a plugin with the plugin's name.
+const MAX_NAME_BYTES: usize = 128;
+
 /// A command, as `/help` lists it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Command {
@@ -55,6 +58,7 @@ enum Verb {
     Skills,
     Hooks,
     Plugins,
+    Mcp,
     Compact,
     Rewind,
     Context,
@@ -93,7 +97,7 @@ const fn goes(
 
 /// All commands, in the order of `/help`.
 #[rustfmt::skip]
-const COMMANDS: [Command; 24] = [
+const COMMANDS: [Command; 25] = [
     goes(Verb::New, "new", "", "begin a new session in the same place"),
     stays(Verb::Sessions, "sessions", "[WORDS]", "list your sessions, or those with WORDS in their titles"),
     goes(Verb::Resume, "resume", "SESSION", "go on in another session: its id, or words of its title"),
@@ -111,6 +115,7 @@ const COMMANDS: [Command; 24] = [
     stays(Verb::Skills, "skills", "", "list the skills; /NAME uses one"),
     stays(Verb::Hooks, "hooks", "", "list the hooks, and whether they run"),
     stays(Verb::Plugins, "plugins", "", "list the plugins, with their tools and commands"),
+    stays(Verb::Mcp, "mcp", "", "list the tool servers, and whether they work"),
     stays(Verb::Compact, "compact", "[WHAT]", "make room in the model's window; WHAT says what matters most"),
     stays(Verb::Rewind, "rewind", "[NUMBER [WHAT]]", "list your messages, or go back to before one: both, conversation or files"),
     stays(Verb::Context, "context", "", "show how full the model's window is, and of what"),
@@ -262,17 +267,18 @@ impl Commands {
             // What is no command may be one of a plugin, a skill, or the prompt of a tool server.
             Err(unknown) if is_command(name) => return Err(unknown),
             Err(unknown) => {
-                if self.is_of_plugin(&asked, name).await? {
-                    // Its turn runs the command.
+                if self.is_of_plugin(&asked, name).await? || self.is_skill(&asked, name).await? {
+                    // Its turn runs the command, or has the model use the skill.
                     return self.send(asked, NewMessage::of(line)).await;
                 }
-                if let Some(used) = self.use_skill(&asked, name).await? {
-                    return self.send(asked, used).await;
-                }
                 let prompt = self.tool_servers.prompt(ctx, session, name, asked.words);
-                return match prompt.await? {
-                    Some(message) => self.send(asked, message).await,
-                    None => Err(unknown),
+                if let Some(message) = prompt.await? {
+                    return self.send(asked, message).await;
+                }
+                // The project's skills and plugins are known once a turn has looked at it. That turn can be this one.
+                return match may_be_of_project(name) && !self.has_looked(&asked).await? {
+                    true => self.send_first(asked, line).await,
+                    false => Err(unknown),
                 };
             }
         };
@@ -295,6 +301,7 @@ impl Commands {
             Verb::Skills => self.skills(&asked).await,
             Verb::Hooks => self.hooks(&asked).await,
             Verb::Plugins => self.plugins(&asked).await,
+            Verb::Mcp => self.mcp(&asked).await,
             Verb::Rewind => self.rewind(&asked).await,
             Verb::Context => self.context(&asked).await,
             Verb::Usage => self.usage(&asked).await,
@@ -316,6 +323,19 @@ impl Commands {
         let attached = self.tool_servers.attached(asked.ctx, asked.id(), message);
         let message = attached.await?;
         self.send(asked, message).await
+    }
+
+    /// Sends a line that may be a command of the project, which no turn has looked at.
+    async fn send_first(&self, asked: Asked<'_>, line: &str) -> Result<CommandDone, AppError> {
+        let (name, _) = named(line);
+        let words = format!(
+            "/{name} is sent as a message: this turn looks first at what the project brings"
+        );
+        let sent = self.send(asked, NewMessage::of(line)).await?;
+        Ok(CommandDone {
+            shown: vec![Shown::Text(words)],
+            ..sent
+        })
     }
 
     async fn compact(&self, asked: Asked<'_>) -> Result<CommandDone, AppError> {
@@ -350,6 +370,12 @@ fn named(line: &str) -> (&str, &str) {
     (name, words.trim())
 }
 
+/// True for a name that a skill, or a command of a plugin, may have.
+fn may_be_of_project(name: &str) -> bool {
+    let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | ':');
+    !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(fits)
+}
+
 /// True if a command has this name.
 fn is_command(name: &str) -> bool {
     let alias = ALIASES.iter().any(|(alias, _)| *alias == name);
@@ -365,7 +391,7 @@ fn parse(line: &str) -> Result<(&'static Command, &str), AppError> {
         )));
     }
     let unknown = || {
-        let shown = clean_line(line, 40);
+        let shown = clean_line(line.split_whitespace().next().unwrap_or_default(), 40);
         AppError::Invalid(format!(
             "there is no {shown}; /help lists what there is, and a space before the slash makes it a message"
         ))

@@ -294,6 +294,20 @@ impl Extensions {
         Ok(*extensions)
     }
 
+    /// True if a turn of the session has looked at its place.
+    ///
+    /// # Errors
+    /// If the user has no such session.
+    pub(crate) async fn has_looked(
+        &self,
+        ctx: &OpContext,
+        session: SessionId,
+    ) -> Result<bool, AppError> {
+        self.gate.session_row(ctx, session).await?;
+        let last = self.store.last_event(ctx.tenant, session, "place.surveyed");
+        Ok(last.await?.is_some())
+    }
+
     /// Trusts a file with hooks, tool servers or plugins that the last look of a session found, if its text has this
     /// digest. It counts from the next turn on, until it changes.
     ///

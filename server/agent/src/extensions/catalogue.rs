@@ -46,6 +46,20 @@ pub(crate) fn note(before: Option<&Extensions>, now: &Extensions) -> String {
     note
 }
 
+/// The note before an input that a person wrote as the slash command of a skill, `/NAME ARGUMENTS`; else empty.
+pub(crate) fn asked_note(now: &Extensions, input: &str) -> String {
+    let words = input.strip_prefix('/').unwrap_or_default();
+    let name = words.split_whitespace().next().unwrap_or_default();
+    let is_skill = words.starts_with(name) && now.skills.iter().any(|skill| skill.name == name);
+    match is_skill {
+        true => format!(
+            "[the user wrote the slash command of the skill {name}: load it with the tool Skill, give it the words behind \
+             the command as its arguments, and follow it]\n"
+        ),
+        false => String::new(),
+    }
+}
+
 /// The note before an input on the tool servers that do not work, where they are others than before. The words of a
 /// server are not in it: the person was told them, and the model need not be.
 pub(crate) fn missing_note(before: &[OfferedServer], now: &[OfferedServer]) -> String {

@@ -119,6 +119,9 @@ pub(super) fn tail(
             notes += &extensions::missing_note(offered, &log.offered);
             offered = &log.offered;
             notes += &hooks_before(log);
+            if !transcript.is_begun_by_call(log.id) {
+                notes += &extensions::asked_note(&log.extensions, &log.input.words());
+            }
             notes += gates::mode_note(last, log).unwrap_or_default();
             if let Some(found) = &log.found {
                 notes += "[an earlier conversation in this folder left this to-do list; go on with it if it is asked for, \
@@ -147,7 +150,7 @@ pub(super) fn tail(
             };
             if sent.text {
                 let steers = log.steers_before(step.number);
-                messages.extend(steers.map(|steer| steer_message(steer, longest, model)));
+                messages.extend(steers.flat_map(|steer| steered(log, steer, longest, model)));
             }
             if let Some(limit) = step.limit.filter(|_| sent.text) {
                 messages.push(user(&limit::wish(limit)));
@@ -160,7 +163,7 @@ pub(super) fn tail(
         }
         if is_sent {
             let steers = log.steers_behind();
-            messages.extend(steers.map(|steer| steer_message(steer, longest, model)));
+            messages.extend(steers.flat_map(|steer| steered(log, steer, longest, model)));
         }
         if let Some(limit) = log.limit
             && log.steps.last().is_none_or(|step| step.limit.is_none())
@@ -218,10 +221,12 @@ fn in_place(compacted: &Compacted) -> String {
     text + "[The conversation goes on here.]"
 }
 
-/// A message that joined a turn while it worked: in the words of its sender.
-fn steer_message(steer: &Steer, longest: usize, model: &ModelInfo) -> Message {
+/// A message that joined a turn while it worked: in the words of its sender, behind a note where it asks for a skill.
+fn steered(log: &TurnLog, steer: &Steer, longest: usize, model: &ModelInfo) -> Vec<Message> {
+    let note = extensions::asked_note(&log.extensions, &steer.parts.words());
     let parts = sent_parts(&steer.parts, longest.min(steer.longest), "message", model);
-    Message::User { parts }
+    let note = (!note.is_empty()).then(|| user(&note));
+    note.into_iter().chain([Message::User { parts }]).collect()
 }
 
 fn user(text: &str) -> Message {

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use server_records::ExtensionKind;
 use shared_extensions::read_skill;
-use shared_types::{clean::clean_line, event::Provenance};
+use shared_types::{
+    clean::clean_line,
+    event::{OfferedServer, Provenance},
+};
 
 use super::{Asked, CommandDone, Commands, Shown};
-use crate::{AppError, NewMessage};
+use crate::{AppError, SessionServer};
 
 /// Longest description in a row, in characters.
 const DESCRIPTION: usize = 100;
@@ -23,9 +26,12 @@ impl Commands {
     pub(super) async fn skills(&self, asked: &Asked<'_>) -> Result<CommandDone, AppError> {
         let known = self.known_skills(asked).await?;
         if known.is_empty() {
-            return Ok(CommandDone::text(
-                "there are no skills yet; add one with: gantry skills add FOLDER",
-            ));
+            return self
+                .none(
+                    asked,
+                    "there are no skills yet; add one with: gantry skills add FOLDER",
+                )
+                .await;
         }
         let rows = known.into_iter().map(|(name, skill)| {
             vec![
@@ -35,7 +41,7 @@ impl Commands {
             ]
         });
         Ok(CommandDone::shown([Shown::Table {
-            columns: vec!["skill", "for", "from"],
+            columns: vec!["SKILL", "FOR", "FROM"],
             rows: rows.collect(),
         }]))
     }
@@ -44,9 +50,9 @@ impl Commands {
     pub(super) async fn hooks(&self, asked: &Asked<'_>) -> Result<CommandDone, AppError> {
         let found = self.extensions.found(asked.ctx, asked.id()).await?;
         if found.hooks.is_empty() {
-            return Ok(CommandDone::text(
-                "the last turn of this session found no hooks",
-            ));
+            return self
+                .none(asked, "the last turn of this session found no hooks")
+                .await;
         }
         let rows = found.hooks.iter().map(|hook| {
             let action = hook.handler.details();
@@ -62,7 +68,7 @@ impl Commands {
             ]
         });
         let mut shown = vec![Shown::Table {
-            columns: vec!["event", "for", "action", "from", "state"],
+            columns: vec!["EVENT", "FOR", "ACTION", "FROM", "STATE"],
             rows: rows.collect(),
         }];
         if !found.untrusted().is_empty() {
@@ -77,9 +83,9 @@ impl Commands {
     pub(super) async fn plugins(&self, asked: &Asked<'_>) -> Result<CommandDone, AppError> {
         let found = self.extensions.found(asked.ctx, asked.id()).await?;
         if found.plugins.is_empty() {
-            return Ok(CommandDone::text(
-                "the last turn of this session found no plugins",
-            ));
+            return self
+                .none(asked, "the last turn of this session found no plugins")
+                .await;
         }
         let rows = found.plugins.iter().map(|plugin| {
             let commands = plugin.commands.iter().map(|command| {
@@ -101,15 +107,61 @@ impl Commands {
         });
         Ok(CommandDone::shown([Shown::Table {
             columns: vec![
-                "plugin",
-                "tools",
-                "commands",
-                "tells the model",
-                "from",
-                "state",
+                "PLUGIN",
+                "TOOLS",
+                "COMMANDS",
+                "TELLS THE MODEL",
+                "FROM",
+                "STATE",
             ],
             rows: rows.collect(),
         }]))
+    }
+
+    /// Lists the tool servers of the session, with what the last turn found of each.
+    pub(super) async fn mcp(&self, asked: &Asked<'_>) -> Result<CommandDone, AppError> {
+        let servers = self.tool_servers.list(asked.ctx, asked.id()).await?;
+        if servers.is_empty() {
+            return self
+                .none(
+                    asked,
+                    "there are no tool servers yet; add one with: gantry mcp add",
+                )
+                .await;
+        }
+        let offered = self.tool_servers.offered(asked.ctx, asked.id()).await?;
+        let rows = servers.into_iter().map(|server| {
+            let last = offered.iter().find(|offered| offered.name == server.name);
+            let tools = last.filter(|last| last.failed.is_none());
+            let prompts = server.prompts.iter();
+            let prompts = prompts.map(|prompt| format!("/{}:{}", server.name, prompt.word()));
+            vec![
+                server.name.clone(),
+                server_state(&server, last),
+                tools.map_or_else(String::new, |last| last.tools.len().to_string()),
+                clean_line(&prompts.collect::<Vec<_>>().join(" "), DESCRIPTION),
+                whence(&server.from),
+            ]
+        });
+        let table = Shown::Table {
+            columns: vec!["TOOL SERVER", "STATE", "TOOLS", "PROMPTS", "FROM"],
+            rows: rows.collect(),
+        };
+        let more = "gantry mcp test NAME starts one and shows all that it has".to_owned();
+        Ok(CommandDone::shown([table, Shown::Text(more)]))
+    }
+
+    /// True if a turn of the session has looked at the project.
+    pub(super) async fn has_looked(&self, asked: &Asked<'_>) -> Result<bool, AppError> {
+        self.extensions.has_looked(asked.ctx, asked.id()).await
+    }
+
+    /// The answer where nothing of a kind is known: the reason may be that no turn has looked at the project.
+    async fn none(&self, asked: &Asked<'_>, words: &str) -> Result<CommandDone, AppError> {
+        Ok(CommandDone::text(match self.has_looked(asked).await? {
+            true => words,
+            false => "none is known yet: the first turn of this session looks at the project",
+        }))
     }
 
     /// True for the name of a command of a plugin that the last turn found and the user trusts.
@@ -130,20 +182,9 @@ impl Commands {
         Ok(slashes.any(|slash| slash == name))
     }
 
-    /// The message that has a skill used; nothing where there is none of this name.
-    pub(super) async fn use_skill(
-        &self,
-        asked: &Asked<'_>,
-        name: &str,
-    ) -> Result<Option<NewMessage>, AppError> {
-        if !self.known_skills(asked).await?.contains_key(name) {
-            return Ok(None);
-        }
-        let text = match asked.words {
-            "" => format!("Use the skill {name}."),
-            words => format!("Use the skill {name} with these arguments: {words}"),
-        };
-        Ok(Some(NewMessage::of(&text)))
+    /// True for the name of a skill of the session.
+    pub(super) async fn is_skill(&self, asked: &Asked<'_>, name: &str) -> Result<bool, AppError> {
+        Ok(self.known_skills(asked).await?.contains_key(name))
     }
 
     /// The skills of the session by their names: those that are registered, and those of the place as the last turn
@@ -178,6 +219,18 @@ impl Commands {
             known.insert(skill.name, known_one);
         }
         Ok(known)
+    }
+}
+
+/// The state of a tool server, in a few words.
+fn server_state(server: &SessionServer, last: Option<&OfferedServer>) -> String {
+    if !server.from.trusted {
+        return "does nothing: not trusted".to_owned();
+    }
+    match (&server.server, last.and_then(|last| last.failed.as_deref())) {
+        (Some(version), _) => format!("works: {}", clean_line(version, DESCRIPTION)),
+        (None, Some(why)) => format!("does not work: {}", clean_line(why, DESCRIPTION)),
+        (None, None) => "starts when it is needed".to_owned(),
     }
 }
 

@@ -15,7 +15,7 @@ use shared_extensions::read_servers;
 use shared_types::{
     Clock, Event, SessionId,
     clean::clean_line,
-    event::{Provenance, ToolServer, ToolServerTransport},
+    event::{OfferedServer, Provenance, ToolServer, ToolServerTransport},
     limits::{MAX_IMAGES_OF_MESSAGE, MAX_MESSAGE_BYTES},
 };
 use tokio::{
@@ -155,6 +155,23 @@ impl ToolServerUses {
             server
         });
         Ok(futures_util::future::join_all(looking).await)
+    }
+
+    /// The tool servers as the last turn that told of them offered their tools.
+    ///
+    /// # Errors
+    /// If the user has no such session.
+    pub(crate) async fn offered(
+        &self,
+        ctx: &OpContext,
+        session: SessionId,
+    ) -> Result<Vec<OfferedServer>, AppError> {
+        self.gate.session_row(ctx, session).await?;
+        let last = self.store.last_event(ctx.tenant, session, "tools.offered");
+        Ok(match last.await? {
+            Some(Event::ToolsOffered { servers, .. }) => servers,
+            _ => Vec::new(),
+        })
     }
 
     /// Starts a tool server where it would run, and says what it finds. It is stopped again. Nothing where the look takes

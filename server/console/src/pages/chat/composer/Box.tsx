@@ -53,7 +53,7 @@ export function Box({ session, working, waits, stops, disabledReason, onEditDone
     session,
     text,
     cursor,
-    commands: session !== undefined && !editing,
+    commands: !editing,
     place: place?.value,
     online: place?.state === "online",
     directory: (session ? directory : choices.directory) ?? "",

@@ -1,10 +1,10 @@
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
-import { useTranslation } from "react-i18next";
 import { idempotencyKey } from "@/api/client";
 import { runCommand } from "@/api/commands";
 import { queries } from "@/api/query";
 import { sessionsChanged } from "@/api/sessions";
+import { reasonOf } from "@/ui/failure";
 import { showAnswer } from "./answers";
 import { begin } from "./choices";
 import type { Editing } from "./Composer";
@@ -28,7 +28,6 @@ interface Message {
 
 /** Sends what stands in the input: a message, or a command, which begins with a slash. */
 export function useSend({ user, session, text, editing, images, onText, onGiveBack, onEditDone }: Message) {
-  const { t } = useTranslation("chat");
   const navigate = useNavigate();
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
@@ -46,31 +45,34 @@ export function useSend({ user, session, text, editing, images, onText, onGiveBa
     await Promise.all([open(id), sessionsChanged()]);
   };
 
-  const command = async (of: string, line: string) => {
+  /** Runs a command. One that begins a chat shows its refusal there. */
+  const command = async (line: string) => {
+    const of = session ?? (await begin()).id;
     onText("");
     try {
       const done = await runCommand(of, { line, client_id: idempotencyKey() });
       const next = done.session?.id ?? of;
       showAnswer(next, { line, shown: done.shown });
       if (done.draft) setDraft(user, next, done.draft);
-      if (next !== of) await open(next);
+      if (next !== session) await open(next);
       await Promise.all(["sessions", "settings", "runners"].map((topic) => queries.invalidateQueries({ queryKey: [topic] })));
     } catch (failure) {
-      onGiveBack(line);
-      throw failure;
+      if (session !== undefined) {
+        onGiveBack(line);
+        throw failure;
+      }
+      setDraft(user, of, line);
+      showAnswer(of, { line, shown: [{ text: reasonOf(failure) }] });
+      await Promise.all([open(of), sessionsChanged()]);
     }
   };
 
   const send = async (how: How, written = text) => {
     const isCommand = written.startsWith("/") && !editing;
-    if (isCommand && session === undefined) {
-      setError(new Error(t("inputCommandLater")));
-      return;
-    }
     setBusy(true);
     setError(undefined);
     try {
-      await (isCommand && session ? command(session, written.trimEnd()) : message(how));
+      await (isCommand ? command(written.trimEnd()) : message(how));
     } catch (failure) {
       setError(failure);
     } finally {
