@@ -148,7 +148,7 @@ export function logged(state: State, event: SessionEvent): void {
         parent: event.parent.session,
       });
     case "agent.asks":
-      return add(state, event, { type: "agent_asks", name: line(event.name), session: event.session });
+      return add(state, event, { type: "agent_asks", name: line(event.name), session: event.session, approval: event.approval });
     case "agent.started":
       return agentStarted(state, event);
     case "agent.ended":

@@ -28,7 +28,7 @@ export type Note =
   /** The session works for a call of another one. */
   | { readonly type: "agent_briefed"; readonly name: string; readonly task: string; readonly parent: SessionId }
   /** An agent below the session asks people. */
-  | { readonly type: "agent_asks"; readonly name: string; readonly session: SessionId }
+  | { readonly type: "agent_asks"; readonly name: string; readonly session: SessionId; readonly approval: string }
   /** A call has begun another conversation of the user. */
   | { readonly type: "chat_started"; readonly title: string; readonly session: SessionId }
   /** A call of another session has begun this one. */

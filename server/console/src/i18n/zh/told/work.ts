@@ -1,5 +1,6 @@
 /** What happens to turns, calls, operations and places. */
 export const work = {
+  "the agent {name} was stopped by a person; do not begin it again unless you are asked to": "代理 {name} 已被人停止",
   // Notices of a turn that works.
   "runner {runner} offline since {at}; waiting": "运行器 {runner} 从 {at} 起离线，正在等待它恢复",
   "runner {runner} is offline since {at}; waiting": "运行器 {runner} 从 {at} 起离线，正在等待它恢复",

@@ -1,13 +1,16 @@
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Info, OctagonAlert, RotateCcw, ScissorsLineDashed } from "lucide-react";
 import { Fragment, memo, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";
+import { waitingQuery } from "@/api/approvals";
 import { compact } from "@/format/number";
 import { duration } from "@/format/time";
 import { told } from "@/i18n/told";
 import { Markdown } from "@/markdown/Markdown";
 import type { Note, NoteItem, TurnEnd } from "@/transcript/model";
 import { cx } from "@/ui/class";
+import { ApprovalCard } from "./approval/ApprovalCard";
 import { useOutcomeWords } from "./approval/ApprovalNote";
 import { Disclosure } from "./Disclosure";
 import { useConversation, useFold } from "./context";
@@ -122,14 +125,7 @@ function Plain({ note }: { note: Exclude<Note, NoteOf<"turn_ended" | "compacted"
         </Line>
       );
     case "agent_asks":
-      return (
-        <Line className="text-warn">
-          {t("agentAsks", { name: note.name })}{" "}
-          <Link to="/chat/$session" params={{ session: note.session }} search={(before) => ({ ...before, new: undefined })} className="text-accent">
-            {t("agentAnswer")}
-          </Link>
-        </Line>
-      );
+      return <AgentAsks name={note.name} session={note.session} approval={note.approval} />;
     case "chat_started":
       return (
         <Line>
@@ -205,5 +201,26 @@ function Rewound({ note }: { note: NoteOf<"rewound"> }) {
       <RotateCcw aria-hidden className="size-3.5 shrink-0" />
       <span className="min-w-0 truncate">{note.by === me || !name ? t("wentBack", { before: note.before }) : t("wentBackBy", { name, before: note.before })}</span>
     </p>
+  );
+}
+
+/** The question of an agent that works for this chat. It is answered here: the turn may wait for it. */
+function AgentAsks({ name, session, approval }: { name: string; session: string; approval: string }) {
+  const { t } = useTranslation("transcript");
+  const asked = useQuery(waitingQuery).data?.approvals.find(({ id }) => id === approval);
+  return (
+    <>
+      <Line className={cx(asked && "text-warn")}>
+        {t(asked ? "agentAsks" : "agentAsked", { name })}{" "}
+        <Link to="/chat/$session" params={{ session }} search={(before) => ({ ...before, new: undefined })} className="text-accent">
+          {t("agentChat")}
+        </Link>
+      </Line>
+      {asked && (
+        <div className="mt-2">
+          <ApprovalCard approval={asked} />
+        </div>
+      )}
+    </>
   );
 }

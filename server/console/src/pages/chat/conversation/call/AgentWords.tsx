@@ -1,11 +1,14 @@
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
+import { waitingQuery } from "@/api/approvals";
 import { mayWork, useMe } from "@/api/me";
 import { stopTurn } from "@/api/turns";
 import { compact } from "@/format/number";
 import type { CallAgent } from "@/transcript/model";
 import { Button } from "@/ui/Button";
+import { cx } from "@/ui/class";
 import { sayFailed } from "@/ui/Toast";
 
 /** The agent of a call: its name, which leads to its conversation, and its end. One that works can be stopped alone. */
@@ -13,13 +16,14 @@ export function AgentWords({ agent }: { agent: CallAgent }) {
   const { t, i18n } = useTranslation("transcript");
   const { ended } = agent;
   const me = useMe();
-  const end = ended && { steps: ended.steps, tokens: compact(ended.tokens, i18n.language) };
+  const asks = useQuery(waitingQuery).data?.approvals.some(({ session }) => session === agent.session);
+  const end = ended && { count: ended.steps, tokens: compact(ended.tokens, i18n.language) };
   return (
     <p className="flex flex-wrap items-center gap-x-2 border-t border-line px-3 py-1.5 text-dense text-muted">
       <Link to="/chat/$session" params={{ session: agent.session }} search={(before) => ({ ...before, new: undefined })} className="font-medium text-accent">
         {agent.name}
       </Link>
-      <span>{ended ? t(`agent_${ended.outcome}`) : t("agentWorks")}</span>
+      <span className={cx(!ended && asks && "text-warn")}>{ended ? t(`agent_${ended.outcome}`) : t(asks ? "agentAsksYou" : "agentWorks")}</span>
       {!ended && mayWork(me) && <StopAgent session={agent.session} name={agent.name} />}
       {end && <span className="tabular-nums">{t("agentUsed", end)}</span>}
     </p>
