@@ -401,7 +401,7 @@ impl Tui {
         let mut lines = Vec::new();
         if let Some(agent) = &dialog.agent {
             let words = format!(
-                "the agent {} asks, for: {}",
+                "the agent {} asks · {}",
                 agent.name, dialog.approval.session_title
             );
             let words = clean_line(&words, MAX_ASKER);

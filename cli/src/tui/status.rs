@@ -217,7 +217,9 @@ impl BottomView<'_> {
         if self.facts.output > 0 {
             more.push(format!("{} tokens", tokens(self.facts.output)));
         }
-        if !self.is_stopping && !matches!(working.activity.what, Waits::Person) {
+        // The keys of a question say what Esc does there.
+        let is_asked = matches!(self.middle, Middle::Question { .. });
+        if !self.is_stopping && !is_asked && !matches!(working.activity.what, Waits::Person) {
             more.push("Esc stops".to_owned());
         }
         let more = format!(" ({})", more.join(" · "));

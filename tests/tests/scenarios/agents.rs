@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use shared_types::{
     Event, SessionEvent, SessionId,
-    event::{CallOutcome, TurnOutcome},
+    event::{Answer, CallOutcome, TurnOutcome},
 };
 use tests::gantry::{Gantry, Runner, Talk, eventually};
 
@@ -182,4 +182,32 @@ async fn a_stop_of_the_conversation_stops_its_agents_and_a_deletion_takes_them_a
         })
         .await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chat_asks_the_questions_of_its_agents_and_drops_one_that_is_answered_elsewhere() {
+    let gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    let screen = gantry.screen(&["chat", "--mode", "ask"]);
+    screen.until_shown("/help").await;
+    screen.type_in("agent: run touch here\r");
+    screen.until_shown("the agent general-1 asks").await;
+    screen.until_shown("Esc later").await;
+    screen.type_in("y");
+    eventually("the agent goes on", async || runner.file("here")).await;
+    screen.until_shown("done after").await;
+    screen.type_in("agent: run touch elsewhere\r");
+    screen.until_shown("the agent general-2 asks").await;
+    let client = gantry.client();
+    let asked = client.approvals(false, 10).await.expect("it answers");
+    let allowed = Answer::Allowed {
+        command: None,
+        rule: None,
+        mode: None,
+    };
+    let answer = client.answer(asked[0].id, asked[0].digest, allowed);
+    answer.await.expect("it counts");
+    eventually("the agent goes on", async || runner.file("elsewhere")).await;
+    let is_gone = async || (!screen.shown().contains("Esc later")).then_some(());
+    eventually("the question is gone", is_gone).await;
 }
