@@ -163,7 +163,7 @@ export function Box({ session, working, waits, stops, disabledReason, onEditDone
         onDrop={drop}
         className={cx("relative rounded-card border bg-surface focus-within:border-accent", dropping ? "border-accent bg-accent-soft" : "border-line-strong", disabled && "opacity-60")}
       >
-        {list && <CompletionList id={id} list={list} runner={place?.name ?? ""} onPoint={completions.point} onChoose={complete} />}
+        {list && <CompletionList id={id} list={list} runner={place?.name ?? ""} below={session === undefined} onPoint={completions.point} onChoose={complete} />}
         <Thumbnails images={images.attached} onRemove={images.remove} />
         <textarea
           ref={area}

@@ -11,12 +11,14 @@ interface CompletionListProps {
   list: Completions;
   /** The runner's name, for what is said of it. */
   runner: string;
+  /** True where there is no room above the input. */
+  below: boolean;
   onPoint: (at: number) => void;
   onChoose: (item: Completion) => void;
 }
 
-/** What the word before the cursor can become, above the input. */
-export function CompletionList({ id, list, runner, onPoint, onChoose }: CompletionListProps) {
+/** What the word before the cursor can become, above or below the input. */
+export function CompletionList({ id, list, runner, below, onPoint, onChoose }: CompletionListProps) {
   const { t } = useTranslation("chat");
   const box = useRef<HTMLUListElement>(null);
   useEffect(() => {
@@ -24,7 +26,7 @@ export function CompletionList({ id, list, runner, onPoint, onChoose }: Completi
   }, [list.at]);
   const isCommand = list.word.kind === "command";
   return (
-    <div className="fade-in absolute inset-x-0 bottom-full z-30 mb-1 rounded-card border border-line bg-raised shadow-float">
+    <div className={cx("fade-in absolute inset-x-0 z-30 rounded-card border border-line bg-raised shadow-float", below ? "top-full mt-1" : "bottom-full mb-1")}>
       <ul ref={box} id={id} role="listbox" aria-label={isCommand ? t("inputCommands") : t("inputFiles")} className="max-h-72 overflow-y-auto p-1">
         {list.items.map((item, place) => (
           <li
