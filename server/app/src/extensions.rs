@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 use server_records::{ExtensionKind, RegisteredExtension, WholeSkill};
 use server_store::{NewExtension, SealedSecret, Store, StoreError};
+use server_web::Web;
 use shared_extensions::{
     HookSecrets, ServerSecrets, hidden_headers, read_hooks, read_role, read_servers, read_skill,
     secrets_of, split, split_hooks,
@@ -27,6 +28,9 @@ const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// Most bytes of the packed files of a skill.
 const MAX_PACKED_BYTES: usize = 2 * 1024 * 1024;
+
+/// Most bytes of a download, which may hold more than the one skill.
+const MAX_DOWNLOAD_BYTES: usize = 4 * 1024 * 1024;
 
 /// Longest name, and longest source, in bytes.
 const MAX_NAME: usize = 256;
@@ -59,6 +63,7 @@ pub struct Extensions {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     vault: Vault,
+    web: Arc<Web>,
 }
 
 impl Extensions {
@@ -69,6 +74,7 @@ impl Extensions {
             clock: parts.clock.clone(),
             entropy: parts.entropy.clone(),
             vault: parts.vault.clone(),
+            web: parts.web.clone(),
         }
     }
 
@@ -154,6 +160,26 @@ impl Extensions {
         };
         let (by, now) = (ctx.by(), self.clock.now());
         Ok(self.store.put_extension(ctx.tenant, row, &by, now).await?)
+    }
+
+    /// The bytes of a skill at an address of the web: its `SKILL.md`, or an archive. Nothing is registered.
+    ///
+    /// # Errors
+    /// If the user may not register extensions, or the address does not give it; the text says why.
+    pub async fn download(&self, ctx: &OpContext, address: &str) -> Result<Bytes, AppError> {
+        self.may_change(ctx, false)?;
+        // Another machine in between could put instructions of its own into plain text.
+        let is_private = ["https://", "http://127.0.0.1:", "http://localhost:"]
+            .iter()
+            .any(|begin| address.starts_with(begin));
+        if address.len() > MAX_SOURCE || !is_private {
+            return Err(AppError::Invalid(format!(
+                "the address of a skill begins with https:// and has at most {MAX_SOURCE} bytes"
+            )));
+        }
+        let read = self.web.download(address, MAX_DOWNLOAD_BYTES).await;
+        let read = read.map_err(|error| AppError::Invalid(error.to_string()))?;
+        Ok(Bytes::from(read))
     }
 
     /// Takes the hidden values out of the text of a tool server, and seals them.
@@ -482,6 +508,7 @@ fn check(new: &NewRegistered) -> Result<(), String> {
                     true => unread,
                     false => vec![UNBOUND.to_owned()],
                 },
+                [] if !unread.is_empty() => unread,
                 _ => vec!["it must have one server, of this name".to_owned()],
             })
         }
@@ -494,3 +521,6 @@ fn check(new: &NewRegistered) -> Result<(), String> {
         Ok(_) => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

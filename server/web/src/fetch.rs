@@ -97,7 +97,26 @@ impl Fetcher {
         let fetched = async {
             let url = self.reach.parse(written)?;
             let _room = self.room.acquire().await;
-            self.follow(url).await
+            let (url, response) = self.follow(url).await?;
+            self.page(&url, response).await
+        };
+        timeout(within, fetched)
+            .await
+            .unwrap_or(Err(WebError::TimedOut(within)))
+    }
+
+    /// The bytes at this address, or at the one to which it leads on: at most so many.
+    pub(crate) async fn download(
+        &self,
+        written: &str,
+        at_most: usize,
+    ) -> Result<Vec<u8>, WebError> {
+        let within = self.options.within;
+        let fetched = async {
+            let url = self.reach.parse(written)?;
+            let _room = self.room.acquire().await;
+            let (url, response) = self.follow(url).await?;
+            body::read(succeeded(&url, response)?, at_most).await
         };
         timeout(within, fetched)
             .await
@@ -130,12 +149,13 @@ impl Fetcher {
             .unwrap_or(Err(WebError::TimedOut(within)))
     }
 
-    async fn follow(&self, mut url: Url) -> Result<Page, WebError> {
+    /// The answer at this address, or at the one to which it leads on.
+    async fn follow(&self, mut url: Url) -> Result<(Url, Response), WebError> {
         for _ in 0..=REDIRECTS_AT_MOST {
             let response = self.ask(&url).await?;
             match self.next(&url, &response)? {
                 Some(next) => url = next,
-                None => return self.page(&url, response).await,
+                None => return Ok((url, response)),
             }
         }
         Err(WebError::TooManyRedirects(REDIRECTS_AT_MOST))
@@ -175,13 +195,7 @@ impl Fetcher {
     }
 
     async fn page(&self, url: &Url, response: Response) -> Result<Page, WebError> {
-        let status = response.status();
-        if !status.is_success() {
-            return Err(WebError::Status {
-                host: host(url),
-                status: status.to_string(),
-            });
-        }
+        let response = succeeded(url, response)?;
         let kind = response.headers().get(CONTENT_TYPE);
         let kind = kind.map(|kind| String::from_utf8_lossy(kind.as_bytes()).into_owned());
         let kind = text::ContentType::of(kind.as_deref());
@@ -214,6 +228,18 @@ fn headers(written: &BTreeMap<String, String>) -> Result<HeaderMap, &'static str
         headers.insert(name, value);
     }
     Ok(headers)
+}
+
+/// The answer, unless its status is that of a failure.
+fn succeeded(url: &Url, response: Response) -> Result<Response, WebError> {
+    let status = response.status();
+    match status.is_success() {
+        true => Ok(response),
+        false => Err(WebError::Status {
+            host: host(url),
+            status: status.to_string(),
+        }),
+    }
 }
 
 fn unreached(url: &Url, error: &reqwest::Error) -> WebError {

@@ -97,6 +97,18 @@ impl Web {
         }
     }
 
+    /// The bytes at this address, or at the one to which it leads on: at most so many. Dropping the future ends the
+    /// request.
+    ///
+    /// # Errors
+    /// Fails if the address may not be asked for, does not answer in time, or has more.
+    pub async fn download(&self, url: &str, at_most: usize) -> Result<Vec<u8>, WebError> {
+        match &self.fetcher {
+            Some(fetcher) => fetcher.download(url, at_most).await,
+            None => Err(WebError::NotOffered),
+        }
+    }
+
     /// Sends JSON to this address, and returns the text of the answer, at most 256 KiB. No redirect is followed. Dropping
     /// the future ends the request.
     ///

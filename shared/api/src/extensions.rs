@@ -76,6 +76,19 @@ messages! {
         pub replaces: Option<Digest>,
     }
 
+    /// A skill of the web that is to be read.
+    #[serde(deny_unknown_fields)]
+    pub struct DownloadExtension {
+        /// The address of its `SKILL.md`, or of a `.tar.gz` with it. It begins with `https://`.
+        pub address: String,
+    }
+
+    /// A skill of the web as it was read.
+    pub struct DownloadedExtension {
+        /// The bytes at the address, at most 4 MiB, in base64.
+        pub content: String,
+    }
+
     /// A file with hooks, tool servers or plugins on a runner that is to be trusted, or trusted no more.
     #[serde(deny_unknown_fields)]
     pub struct TrustExtension {

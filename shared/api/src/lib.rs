@@ -50,7 +50,10 @@ pub use consent::{
     TestPermission, TestedDeed, TrustProject, TrustedFile,
 };
 pub use context::{ContextChange, ContextPart, SessionContext};
-pub use extensions::{Extension, ExtensionKind, ExtensionList, PutExtension, TrustExtension};
+pub use extensions::{
+    DownloadExtension, DownloadedExtension, Extension, ExtensionKind, ExtensionList, PutExtension,
+    TrustExtension,
+};
 pub use frame::{BadFrame, BinaryFrame, Channel, MAX_BINARY_FRAME_BYTES};
 pub use join_tokens::{
     CreateJoinToken, JoinToken, JoinTokens, ListedJoinToken, RunnerArchive, SignedArchive,

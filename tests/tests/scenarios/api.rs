@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use shared_api::RoleName;
 use shared_types::{ApprovalId, OperationId, RunnerId, SandboxId, UserId};
@@ -548,6 +549,15 @@ impl<'a> Api<'a> {
             json!({ "mcpServers": { "tracker": { "type": "http", "url": server.mcp() } } });
         let put = json!({ "kind": "mcp", "name": "tracker", "text": declared.to_string() });
         self.call("put", "/api/v1/extensions", "", Some(put)).await;
+        let described = server
+            .mcp()
+            .replace("/mcp", "/.well-known/oauth-protected-resource/mcp");
+        let there = json!({ "address": described });
+        let read = self.call("post", "/api/v1/extension-downloads", "", Some(there));
+        let content = STANDARD.decode(read.await["content"].as_str().expect("base64"));
+        assert!(
+            String::from_utf8_lossy(&content.expect("base64")).contains("authorization_servers")
+        );
         let at = "/api/v1/tool-servers";
         let named = json!({ "server": "tracker" });
         let (sign_in, sign_out) = (format!("{at}/sign-in"), format!("{at}/sign-out"));

@@ -4,7 +4,10 @@ use axum::{Json, extract::State, http::StatusCode};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use server_app::{AppError, NewRegistered, RegisteredExtension, RegisteredKind};
-use shared_api::{Extension, ExtensionKind, ExtensionList, Problem, PutExtension, TrustExtension};
+use shared_api::{
+    DownloadExtension, DownloadedExtension, Extension, ExtensionKind, ExtensionList, Problem,
+    PutExtension, TrustExtension,
+};
 use shared_types::{ExtensionId, SessionId, event::Extensions};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -20,6 +23,7 @@ pub(super) fn routes() -> OpenApiRouter<Doors> {
     OpenApiRouter::new()
         .routes(routes!(list, put))
         .routes(routes!(show, remove))
+        .routes(routes!(download))
         .routes(routes!(found, trust))
 }
 
@@ -63,6 +67,19 @@ pub(crate) async fn put(
     };
     let row = doors.app.extensions.put(&ctx, new).await?;
     Ok(Json(to_extension(row, None)))
+}
+
+/// The bytes of a skill at an address of the web, as the server reads it: a `SKILL.md`, or a `.tar.gz`. It registers nothing.
+#[utoipa::path(post, path = "/api/v1/extension-downloads", operation_id = "download_extension", request_body = DownloadExtension, responses(
+    (status = 200, body = DownloadedExtension), (status = 401, body = Problem), (status = 403, body = Problem), (status = 422, body = Problem)))]
+pub(crate) async fn download(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Body(ask): Body<DownloadExtension>,
+) -> Result<Json<DownloadedExtension>, Refused> {
+    let bytes = doors.app.extensions.download(&ctx, &ask.address).await?;
+    let content = STANDARD.encode(&bytes);
+    Ok(Json(DownloadedExtension { content }))
 }
 
 /// An extension with all of its files.

@@ -37,6 +37,12 @@ export async function putExtension(body: PutExtension): Promise<Extension> {
   return put;
 }
 
+/** The bytes at an address of the web, as the server reads them: a `SKILL.md`, or a `.tar.gz`. */
+export async function downloadExtension(address: string): Promise<Uint8Array> {
+  const { content } = await answer(api.POST("/api/v1/extension-downloads", { body: { address } }));
+  return Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
+}
+
 /** Removes an extension. */
 export async function removeExtension(id: string): Promise<void> {
   await answer(api.DELETE("/api/v1/extensions/{id}", { params: { path: { id } } }));

@@ -125,4 +125,7 @@ export const extensions = {
   updateExtension: "Update…",
   updateTitle: "Update {{name}}",
   whatItDoes: "What {{name}} does",
+  skillAddress: "Or its address",
+  skillAddressHint: "A SKILL.md or a .tar.gz. The server of Gantry reads it; it is added once you say so.",
+  skillRead: "Read",
 } as const;

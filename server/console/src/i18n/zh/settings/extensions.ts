@@ -125,4 +125,7 @@ export const extensions: Translation<typeof english> = {
   updateExtension: "更新…",
   updateTitle: "更新 {{name}}",
   whatItDoes: "{{name}} 的操作",
+  skillAddress: "或者填写地址",
+  skillAddressHint: "SKILL.md 或 .tar.gz。由 Gantry 服务器读取，你确认后才会添加。",
+  skillRead: "读取",
 };

@@ -2,7 +2,7 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { FileText, FolderOpen } from "lucide-react";
 import { type FormEvent, useId, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { putExtension, wholeExtensionQuery } from "@/api/extensions";
+import { downloadExtension, putExtension, wholeExtensionQuery } from "@/api/extensions";
 import type { Extension, ExtensionKind } from "@/api/schema";
 import { headOf } from "@/format/head";
 import { Button } from "@/ui/Button";
@@ -15,7 +15,7 @@ import { Changes, changesOf } from "./Changes";
 import { KINDS } from "./look";
 import { ServerFields } from "./ServerFields";
 import { formOf, isPairName, isServerName, type ServerForm, textOfServer, wordsOf } from "./server-form";
-import { packed, readSource, type Source, type Unfit } from "./source";
+import { packed, readDownload, readSource, type Source, type Unfit } from "./source";
 
 const ORDER: readonly ExtensionKind[] = ["mcp", "skill", "agent", "hooks"];
 const EMPTY: Source = { name: "", text: "", files: new Map(), source: "" };
@@ -61,6 +61,13 @@ export function AddExtension({ all, forEveryone, start, onClose }: AddExtensionP
     setUnfit(typeof found === "string" ? found : undefined);
     if (typeof found !== "string") setSource(found);
   };
+  const download = useMutation({
+    mutationFn: async (address: string) => readDownload(await downloadExtension(address), address),
+    onSuccess: (found) => {
+      setUnfit(typeof found === "string" ? found : undefined);
+      if (typeof found !== "string") setSource(found);
+    },
+  });
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (ready) put.mutate();
@@ -105,6 +112,8 @@ export function AddExtension({ all, forEveryone, start, onClose }: AddExtensionP
               {kind === "skill" && <Choose folder words={t("chooseFolder")} onChoose={(files) => void read(files)} />}
               <Choose words={t("chooseFile")} onChoose={(files) => void read(files)} />
             </div>
+            {kind === "skill" && <Address start={start?.source} busy={download.isPending} onRead={(address) => download.mutate(address)} />}
+            {download.error && <RefusedNote error={download.error} />}
             {unfit && (
               <p role="alert" className="text-dense text-bad">
                 {t(UNFIT[unfit])}
@@ -146,6 +155,41 @@ export function AddExtension({ all, forEveryone, start, onClose }: AddExtensionP
 function hasWay({ way, url, command, pairs }: ServerForm): boolean {
   const isWay = way === "http" ? URL.canParse(url.trim()) : (wordsOf(command)?.length ?? 0) > 0;
   return isWay && pairs.every((pair) => (pair.name === "" && pair.value === "") || isPairName(way, pair.name.trim()));
+}
+
+/** The address of a skill, which the server reads. */
+function Address({ start, busy, onRead }: { start: string | undefined; busy: boolean; onRead: (address: string) => void }) {
+  const { t } = useTranslation("settings");
+  const [address, setAddress] = useState(start?.startsWith("https://") ? start : "");
+  const written = address.trim();
+  return (
+    <Field label={t("skillAddress")} hint={t("skillAddressHint")}>
+      {(control) => (
+        <div className="flex gap-2">
+          <Input
+            {...control}
+            className="min-w-0 flex-1"
+            inputMode="url"
+            spellCheck={false}
+            autoCapitalize="none"
+            maxLength={2048}
+            placeholder="https://example.org/SKILL.md"
+            value={address}
+            onChange={(event) => setAddress(event.target.value)}
+            onKeyDown={(event) => {
+              if (event.key !== "Enter" || written === "") return;
+              // Enter reads the skill; it adds nothing yet.
+              event.preventDefault();
+              onRead(written);
+            }}
+          />
+          <Button busy={busy} disabled={written === ""} onClick={() => onRead(written)}>
+            {t("skillRead")}
+          </Button>
+        </div>
+      )}
+    </Field>
+  );
 }
 
 /** A button that opens the browser's own dialog of files. */

@@ -1,7 +1,8 @@
 import { execFileSync } from "node:child_process";
+import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { headOf } from "@/format/head";
-import { packed, readSource, unpacked } from "./source";
+import { packed, readDownload, readSource, unpacked } from "./source";
 import { pack, unpack } from "./tar";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
@@ -60,5 +61,24 @@ describe("the head of a file", () => {
     const text = '---\r\nname: pdf\r\ndescription: "Fills: forms"\r\nlong: >-\r\n  more\r\n---\r\ndescription: no';
     expect([headOf(text, "name"), headOf(text, "description"), headOf(text, "long"), headOf(text, "none")]).toEqual(["pdf", "Fills: forms", undefined, undefined]);
     expect(headOf("name: x", "name")).toBeUndefined();
+  });
+});
+
+describe("what an address of the web gives", () => {
+  const at = "https://example.org/pdf.tar.gz";
+  const text = "---\nname: pdf\n---\nGo";
+  const archive = (files: Record<string, string>) => new Uint8Array(gzipSync(pack(new Map(Object.entries(files).map(([path, content]) => [path, bytes(content)])))));
+
+  it("is a SKILL.md, or an archive with a folder that has one", async () => {
+    expect(await readDownload(bytes(text), at)).toEqual({ name: "pdf", text, files: new Map(), source: at });
+    const packed = archive({ "skills-main/pdf/SKILL.md": text, "skills-main/pdf/scripts/fill.py": "#!x", "skills-main/README.md": "no" });
+    expect(await readDownload(packed, at)).toEqual({ name: "pdf", text, files: new Map([["scripts/fill.py", bytes("#!x")]]), source: at });
+  });
+
+  it("is refused where it is no skill, leads out of its folder, or unpacks to too much", async () => {
+    expect(await readDownload(archive({ "README.md": "x" }), at)).toBe("noSkillFile");
+    expect(await readDownload(archive({ "SKILL.md": text, "a/../../x": "x" }), at)).toBe("noText");
+    expect(await readDownload(new Uint8Array([0x1f, 0x8b, 1, 2, 3]), at)).toBe("tooLarge");
+    expect(await readDownload(new Uint8Array(gzipSync(new Uint8Array(17 * 1024 * 1024))), at)).toBe("tooLarge");
   });
 });

@@ -13,6 +13,9 @@ const MOST_FILES = 256;
 const MOST_BYTES = 2 * 1024 * 1024 - 64 * 1024;
 const TEXT_BYTES = 64 * 1024;
 
+/** Most bytes of an archive that is unpacked: it may hold more than the one skill. */
+const MOST_UNPACKED = 16 * 1024 * 1024;
+
 /** A reason why something cannot be taken. */
 export type Unfit = "noSkillFile" | "tooManyFiles" | "tooLarge" | "noText";
 
@@ -47,6 +50,68 @@ export async function readSource(kind: ExtensionKind, chosen: readonly File[]): 
   const contents = await Promise.all([...files].map(async ([path, file]) => [path, new Uint8Array(await file.arrayBuffer())] as const));
   const stem = first.name.replace(/\.[^.]*$/, "");
   return { name: headOf(text, "name") ?? (folder || (kind === "skill" ? "" : stem)), text, files: new Map(contents), source: folder || first.name };
+}
+
+/** Reads what an address of the web gave: a `SKILL.md`, or a `.tar.gz` with a folder that has one. */
+export async function readDownload(bytes: Uint8Array, address: string): Promise<Source | Unfit> {
+  const isPacked = bytes[0] === 0x1f && bytes[1] === 0x8b;
+  const archive = isPacked ? await gunzipped(bytes) : undefined;
+  if (isPacked && archive === undefined) return "tooLarge";
+  const files = archive ? belowOneFolder(filesOf(archive)) : new Map([[SKILL_FILE, bytes]]);
+  const first = files.get(SKILL_FILE);
+  if (!first) return "noSkillFile";
+  files.delete(SKILL_FILE);
+  if (first.length > TEXT_BYTES) return "tooLarge";
+  if (files.size > MOST_FILES) return "tooManyFiles";
+  if ([...files.values()].reduce((sum, file) => sum + file.length, 0) > MOST_BYTES) return "tooLarge";
+  const text = textOf(first);
+  if (text === undefined || [...files.keys()].some((path) => !isInside(path))) return "noText";
+  return { name: headOf(text, "name") ?? "", text, files, source: address };
+}
+
+/** The files of the folder with the skill, relative to it; of several folders the one with the shortest path. */
+function belowOneFolder(files: ReadonlyMap<string, Uint8Array>): Map<string, Uint8Array> {
+  const skills = [...files.keys()].filter((path) => path === SKILL_FILE || path.endsWith(`/${SKILL_FILE}`));
+  const folder = skills.toSorted((a, b) => a.length - b.length)[0]?.slice(0, -SKILL_FILE.length) ?? "";
+  return new Map([...files].filter(([path]) => path.startsWith(folder)).map(([path, content]) => [path.slice(folder.length), content]));
+}
+
+function isInside(path: string): boolean {
+  return !/\p{Cc}/u.test(path) && path.split("/").every((part) => part !== "" && part !== "." && part !== "..");
+}
+
+function filesOf(archive: Uint8Array): ReadonlyMap<string, Uint8Array> {
+  try {
+    return new Map([...unpack(archive)].map(([path, content]) => [path.replace(/^(\.\/)+/, ""), content]));
+  } catch {
+    return new Map();
+  }
+}
+
+/** The bytes of a gzip; undefined for more than an archive of a skill may have, or a damaged one. */
+async function gunzipped(bytes: Uint8Array): Promise<Uint8Array | undefined> {
+  const reader = new Blob([bytes.slice()]).stream().pipeThrough(new DecompressionStream("gzip")).getReader();
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      length += next.value.length;
+      if (length > MOST_UNPACKED) {
+        void reader.cancel();
+        return undefined;
+      }
+      parts.push(next.value);
+    }
+  } catch {
+    return undefined;
+  }
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
 }
 
 /** The other files as the server takes them, in Base64; undefined for none. */
