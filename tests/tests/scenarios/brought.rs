@@ -440,3 +440,44 @@ async fn a_hook_that_floods_or_forks_is_ended_with_all_of_its_processes() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_message_of_a_session_may_be_a_skill_of_the_project() {
+    let model = ModelServer::start().await;
+    let gantry = Gantry::scripted(&model).await;
+    let runner = gantry.runner("laptop").await;
+    let folder = runner.workspace().join(".claude/skills/pdf");
+    std::fs::create_dir_all(&folder).expect("it is made");
+    let text = "---\nname: pdf\ndescription: Fills in forms.\n---\nDo it.";
+    std::fs::write(folder.join("SKILL.md"), text).expect("it is written");
+    let asks = "the user wrote the slash command of the skill pdf";
+    let last = || model.requests().pop().expect("it was asked").to_string();
+
+    model.script(vec![
+        Reply::text("first"),
+        Reply::text("second"),
+        Reply::text("third"),
+    ]);
+    let screen = gantry.screen(&["chat"]);
+    screen.until_shown("/help").await;
+    screen.type_in("/skills\r");
+    screen.until_shown("none is known yet").await;
+    screen.type_in("/pdf form 7\r");
+    screen.until_shown("first").await;
+    assert!(last().contains(asks) && last().contains("/pdf form 7"));
+    screen.type_in("/pfd form 7\r");
+    screen.until_shown("there is no /pfd;").await;
+    assert_eq!(
+        model.requests().len(),
+        1,
+        "a mistake is no message once the project is known"
+    );
+
+    for words in [["chat", "/pdf form 8"], ["print", "/pdf form 8"]] {
+        cli(&gantry, &words).await;
+        assert!(
+            last().contains(asks) && last().contains("/pdf form 8"),
+            "{words:?}"
+        );
+    }
+}

@@ -133,18 +133,24 @@ impl Commands {
         let rows = servers.into_iter().map(|server| {
             let last = offered.iter().find(|offered| offered.name == server.name);
             let tools = last.filter(|last| last.failed.is_none());
-            let prompts = server.prompts.iter();
-            let prompts = prompts.map(|prompt| format!("/{}:{}", server.name, prompt.word()));
             vec![
                 server.name.clone(),
                 server_state(&server, last),
-                tools.map_or_else(String::new, |last| last.tools.len().to_string()),
-                clean_line(&prompts.collect::<Vec<_>>().join(" "), DESCRIPTION),
+                tools.map_or_else(String::new, |last| counted(last.tools.len())),
+                counted(server.prompts.len()),
+                counted(server.resources.len()),
                 whence(&server.from),
             ]
         });
         let table = Shown::Table {
-            columns: vec!["TOOL SERVER", "STATE", "TOOLS", "PROMPTS", "FROM"],
+            columns: vec![
+                "TOOL SERVER",
+                "STATE",
+                "TOOLS",
+                "PROMPTS",
+                "RESOURCES",
+                "FROM",
+            ],
             rows: rows.collect(),
         };
         let more = "gantry mcp test NAME starts one and shows all that it has".to_owned();
@@ -160,7 +166,9 @@ impl Commands {
     async fn none(&self, asked: &Asked<'_>, words: &str) -> Result<CommandDone, AppError> {
         Ok(CommandDone::text(match self.has_looked(asked).await? {
             true => words,
-            false => "none is known yet: the first turn of this session looks at the project",
+            false => {
+                "none is known yet: a turn looks at the project when it begins, where the runner is online"
+            }
         }))
     }
 
@@ -219,6 +227,14 @@ impl Commands {
             known.insert(skill.name, known_one);
         }
         Ok(known)
+    }
+}
+
+/// A number of things; empty for none.
+fn counted(number: usize) -> String {
+    match number {
+        0 => String::new(),
+        number => number.to_string(),
     }
 }
 
