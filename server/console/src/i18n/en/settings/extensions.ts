@@ -128,4 +128,5 @@ export const extensions = {
   skillAddress: "Or its address",
   skillAddressHint: "A SKILL.md or a .tar.gz. The server of Gantry reads it; it is added once you say so.",
   skillRead: "Read",
+  skillNotRead: "It was not read.",
 } as const;

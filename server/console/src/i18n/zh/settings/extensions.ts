@@ -128,4 +128,5 @@ export const extensions: Translation<typeof english> = {
   skillAddress: "或者填写地址",
   skillAddressHint: "SKILL.md 或 .tar.gz。由 Gantry 服务器读取，你确认后才会添加。",
   skillRead: "读取",
+  skillNotRead: "未能读取。",
 };

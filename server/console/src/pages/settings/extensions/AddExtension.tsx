@@ -113,7 +113,7 @@ export function AddExtension({ all, forEveryone, start, onClose }: AddExtensionP
               <Choose words={t("chooseFile")} onChoose={(files) => void read(files)} />
             </div>
             {kind === "skill" && <Address start={start?.source} busy={download.isPending} onRead={(address) => download.mutate(address)} />}
-            {download.error && <RefusedNote error={download.error} />}
+            {download.error && <ErrorNote error={download.error} title={t("skillNotRead")} />}
             {unfit && (
               <p role="alert" className="text-dense text-bad">
                 {t(UNFIT[unfit])}
