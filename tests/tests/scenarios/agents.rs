@@ -210,4 +210,6 @@ async fn a_chat_asks_the_questions_of_its_agents_and_drops_one_that_is_answered_
     eventually("the agent goes on", async || runner.file("elsewhere")).await;
     let is_gone = async || (!screen.shown().contains("Esc later")).then_some(());
     eventually("the question is gone", is_gone).await;
+    screen.type_in("/resume general-2\r");
+    screen.until_shown("general-2 works here").await;
 }

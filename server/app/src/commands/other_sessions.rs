@@ -39,6 +39,14 @@ impl Commands {
     }
 
     pub(super) async fn resume(&self, asked: &Asked<'_>) -> Result<CommandDone, AppError> {
+        // The agents of this session are called by their names.
+        let agents = self.sessions.agents(asked.ctx, asked.id()).await?;
+        let named = agents
+            .into_iter()
+            .find(|(agent, _)| agent.name == asked.words);
+        if let Some((_, Some(session))) = named {
+            return Ok(self.going_on(session));
+        }
         let (found, _) = match asked.words.starts_with(ID) {
             true => {
                 let page = Page {

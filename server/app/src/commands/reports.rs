@@ -23,6 +23,9 @@ const COMMAND_AT_MOST: usize = 80;
 /// Longest task of an agent, in characters.
 const TASK_AT_MOST: usize = 60;
 
+/// Longest list of roles, in characters.
+const ROLES_AT_MOST: usize = 400;
+
 /// The newest changes of a window that are shown.
 const CHANGES_SHOWN: usize = 5;
 
@@ -178,7 +181,13 @@ impl Commands {
             return self.stop_agent(asked, &agents).await;
         }
         if agents.is_empty() {
-            return Ok(CommandDone::text("this session has begun no agents"));
+            let roles = self.extensions.found(asked.ctx, asked.id()).await?.roles;
+            let mut names = vec!["general", "explore"];
+            names.extend(roles.iter().map(|role| role.name.as_str()));
+            let names = clean_line(&names.join(", "), ROLES_AT_MOST);
+            return Ok(CommandDone::text(format!(
+                "this session has begun no agents; the roles for one are: {names}"
+            )));
         }
         let now = self.clock.now();
         let first = agents.len().saturating_sub(ROWS_AT_MOST);
@@ -205,7 +214,7 @@ impl Commands {
                 rows: rows.collect(),
             },
             Shown::Text(
-                "/resume SESSION opens the conversation of one; /agents stop NAME stops one"
+                "/resume NAME opens the conversation of one; /agents stop NAME stops one"
                     .to_owned(),
             ),
         ]))
