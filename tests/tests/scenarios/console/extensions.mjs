@@ -67,7 +67,7 @@ await play({
     await page.getByRole("option", { name: "/pdf" }).getByText("Fills forms of this project").waitFor();
     await input(page).press("Enter");
     await conversation(page).getByText("The form is filled.").waitFor();
-    await conversation(page).getByText("Use the skill pdf.").first().waitFor();
+    await conversation(page).getByText("/pdf", { exact: true }).first().waitFor();
   },
   "a person adds a tool server, whose values no page shows again": async () => {
     await page.goto(`${server}/settings#extensions`);
