@@ -275,8 +275,7 @@ impl Commands {
                 if let Some(message) = prompt.await? {
                     return self.send(asked, message).await;
                 }
-                // The project's skills and plugins are known once a turn has looked at it. That turn can be this one.
-                return match may_be_of_project(name) && !self.has_looked(&asked).await? {
+                return match may_be_of_project(name) && self.may_be_first(&asked).await? {
                     true => self.send_first(asked, line).await,
                     false => Err(unknown),
                 };
@@ -323,6 +322,22 @@ impl Commands {
         let attached = self.tool_servers.attached(asked.ctx, asked.id(), message);
         let message = attached.await?;
         self.send(asked, message).await
+    }
+
+    /// True if no turn of the session has looked at the project, whose skills and plugins are known only then; or if
+    /// this line was sent before: its own turn may have looked at it since.
+    async fn may_be_first(&self, asked: &Asked<'_>) -> Result<bool, AppError> {
+        if !self.has_looked(asked).await? {
+            return Ok(true);
+        }
+        match &asked.client_id {
+            Some(client_id) => {
+                self.sessions
+                    .is_sent(asked.ctx, asked.id(), client_id)
+                    .await
+            }
+            None => Ok(false),
+        }
     }
 
     /// Sends a line that may be a command of the project, which no turn has looked at.

@@ -325,6 +325,20 @@ impl Sessions {
         Ok((events, more))
     }
 
+    /// True if a message of the session has this client id.
+    ///
+    /// # Errors
+    /// If the user has no such session.
+    pub(crate) async fn is_sent(
+        &self,
+        ctx: &OpContext,
+        session: SessionId,
+        client_id: &str,
+    ) -> Result<bool, AppError> {
+        self.gate.session(ctx, Action::ReadSession, session).await?;
+        Ok(self.store.is_sent(ctx.tenant, session, client_id).await?)
+    }
+
     /// Accepts a message: durable before this returns, and a worker carries it out even if the
     /// server stops.
     ///

@@ -122,6 +122,21 @@ pub enum Cancel {
 }
 
 impl Store {
+    /// True if a message of the session has this client id.
+    ///
+    /// # Errors
+    /// If the database fails.
+    pub async fn is_sent(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        client_id: &str,
+    ) -> Result<bool, StoreError> {
+        let mut read = self.read(tenant).await?;
+        let queue = QueueAhead::read(&mut read, tenant, session, Some(client_id)).await?;
+        Ok(queue.sent_before.is_some())
+    }
+
     /// Accepts a message: stores a queued turn and its event, and a title if the session has none. An archived session
     /// is back in the list. The same client id again writes nothing and returns the first answer.
     ///

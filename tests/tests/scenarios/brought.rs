@@ -3,7 +3,8 @@
 
 use std::{path::Path, process::Command};
 
-use shared_api::{ChangeSession, RunCommand};
+use serde_json::json;
+use shared_api::{ChangeSession, CommandDone, RunCommand};
 use shared_types::{
     Event,
     event::{CallOutcome, Terms, TurnOutcome},
@@ -480,4 +481,28 @@ async fn the_first_message_of_a_session_may_be_a_skill_of_the_project() {
             "{words:?}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_message_is_the_same_one_when_it_is_sent_again_after_its_turn_has_looked() {
+    let model = ModelServer::start().await;
+    let gantry = Gantry::scripted(&model).await;
+    let _runner = gantry.runner("laptop").await;
+    model.script(vec![Reply::text("done")]);
+    let session = gantry.client().create_session("").await.expect("a session");
+    let path = format!("/api/v1/sessions/{}/commands", session.id);
+    let mut turns = Vec::new();
+    for _ in 0..2 {
+        let request = gantry
+            .request("post", &path)
+            .bearer_auth(gantry.token())
+            .header("Idempotency-Key", "first")
+            .json(&json!({ "line": "/deploy it" }));
+        let answer = request.send().await.expect("an answer");
+        let done: CommandDone = answer.json().await.expect("JSON");
+        turns.push(done.message.expect("a turn").turn);
+        let asked = async || (!model.requests().is_empty()).then_some(());
+        eventually("the turn has looked, and asks the model", asked).await;
+    }
+    assert_eq!(turns[0], turns[1]);
 }
