@@ -89,11 +89,12 @@ impl Extensions {
         for row in &mut rows {
             // An earlier release kept the values in the text.
             let shown = match row.kind {
-                ExtensionKind::Mcp => split(&row.text, &row.name).ok().map(|(text, _)| text),
-                ExtensionKind::Hooks => split_hooks(&row.text).ok().map(|(text, _)| text),
-                ExtensionKind::Skill | ExtensionKind::Agent => None,
+                ExtensionKind::Mcp => split(&row.text, &row.name).map(|(text, _)| text),
+                ExtensionKind::Hooks => split_hooks(&row.text).map(|(text, _)| text),
+                ExtensionKind::Skill | ExtensionKind::Agent => Ok(std::mem::take(&mut row.text)),
             };
-            row.text = shown.unwrap_or_else(|| std::mem::take(&mut row.text));
+            // What is not read may have values anywhere.
+            row.text = shown.unwrap_or_else(|error| format!("it is not shown: {error}"));
         }
         Ok(rows)
     }

@@ -3,7 +3,7 @@
 
 use server_agent::{HookPost, ServerPlace};
 use server_records::ExtensionKind;
-use shared_extensions::{HookSecrets, hidden_headers};
+use shared_extensions::{HookSecrets, check_headers, hidden_headers};
 use shared_types::{
     TenantId, UserId,
     event::{Hook, HookHandler, ShownValue},
@@ -41,6 +41,7 @@ pub(crate) async fn post(
         false => HookSecrets::default(),
     };
     let mut headers = whole(headers, secrets.of(hook.in_file, url))?;
+    check_headers(&headers).map_err(|error| error.to_string())?;
     let (mut address, host) = (url.clone(), host_of(url)?);
     for text in headers.values_mut().chain([&mut address]) {
         *text = grants.filled(of, text, &host).await?;

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use shared_types::event::{Hook, HookEvent, HookHandler, Provenance, ShownValue};
 
-pub use self::headers::{HookSecrets, hidden_headers, split_hooks};
+pub use self::headers::{HookSecrets, check_headers, hidden_headers, split_hooks};
 use crate::{Invalid, another_form, cleaned};
 
 /// Most hooks of a file.
@@ -96,7 +96,7 @@ pub fn read_hooks(text: &str, from: &Provenance) -> Result<(Vec<Hook>, Vec<Strin
             handler,
             timeout_ms,
             fails_closed,
-            in_file,
+            in_file: Some(in_file),
             from: from.clone(),
         }
     });
@@ -145,13 +145,14 @@ fn written_hooks(mut settings: Map<String, Value>) -> Result<(Vec<Written>, Vec<
                 serde_json::from_value(group.into()).map_err(|error| another(&error))?;
             let matcher = matcher(group.matcher.as_deref().unwrap_or_default())?;
             for (place, written) in group.hooks.into_iter().enumerate() {
-                match hook(on, &matcher, written) {
-                    Ok((hook, values)) => hooks.push(Written {
-                        hook,
-                        values,
-                        at: (event.clone(), group_at, place),
-                    }),
-                    Err(Invalid(why)) => unread.push(format!("a hook of {event}: {why}")),
+                let of_event = |Invalid(why): Invalid| format!("a hook of {event}: {why}");
+                match hook(on, &matcher, written, (event.clone(), group_at, place)) {
+                    Ok((hook, wrong)) => {
+                        // Without the hook nothing would be refused where it fails.
+                        unread.extend(wrong.map(of_event));
+                        hooks.push(hook);
+                    }
+                    Err(why) => unread.push(of_event(why)),
                 }
                 if hooks.len() > MAX_HOOKS {
                     return Err(Invalid::new(format!("it has more than {MAX_HOOKS} hooks")));
@@ -162,12 +163,13 @@ fn written_hooks(mut settings: Map<String, Value>) -> Result<(Vec<Written>, Vec<
     Ok((hooks, unread))
 }
 
-/// A hook, and the whole values of its headers.
+/// A hook, and what is wrong with its headers: with that it is not registered, and fails where it runs.
 fn hook(
     on: HookEvent,
     matcher: &str,
     written: Value,
-) -> Result<(HookWords, BTreeMap<String, String>), Invalid> {
+    at: (String, usize, usize),
+) -> Result<(Written, Option<Invalid>), Invalid> {
     // A list would be read as the fields in their order.
     if !written.is_object() {
         return Err(Invalid::new("it is no object"));
@@ -185,7 +187,12 @@ fn hook(
         None => DEFAULT_MS,
     };
     let fails_closed = is_guarding(on) || words.on_failure.as_deref() == Some("block");
-    let values = headers::checked(std::mem::take(&mut words.headers), &words.variables)?;
+    let wrong = match words.kind.as_str() {
+        "http" => check_headers(&words.headers).err(),
+        _ if words.headers.is_empty() => None,
+        _ => Some(Invalid::new("only a hook of the type http has headers")),
+    };
+    let values = headers::braced(std::mem::take(&mut words.headers), &words.variables);
     let handler = handler(words, &values)?;
     if on == HookEvent::SessionEnd && matches!(handler, HookHandler::McpTool { .. }) {
         return Err(Invalid::new(
@@ -199,7 +206,7 @@ fn hook(
         timeout_ms,
         fails_closed,
     };
-    Ok((hook, values))
+    Ok((Written { hook, values, at }, wrong))
 }
 
 fn handler(words: Words, headers: &BTreeMap<String, String>) -> Result<HookHandler, Invalid> {

@@ -13,7 +13,9 @@ mod servers;
 mod skill;
 
 pub use front::{Front, InvalidFront};
-pub use hooks::{HookSecrets, MAX_HOOKS, hidden_headers, is_guarding, read_hooks, split_hooks};
+pub use hooks::{
+    HookSecrets, MAX_HOOKS, check_headers, hidden_headers, is_guarding, read_hooks, split_hooks,
+};
 pub use plugin::{MAX_PLUGIN_TOOLS, read_plugin};
 pub use role::{MAX_ROLE_BYTES, read_role};
 pub use servers::{MAX_SERVERS, ServerSecrets, read_servers, secrets_of, split};

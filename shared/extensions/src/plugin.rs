@@ -131,7 +131,7 @@ pub fn read_plugin(
         },
         timeout_ms: COMMAND_MS,
         fails_closed: true,
-        in_file: 0,
+        in_file: Some(0),
         from: from.clone(),
     }));
     Ok((plugin, hooks))
@@ -213,7 +213,7 @@ fn hooks(words: &Words, folder: &str, from: &Provenance) -> Result<Vec<Hook>, In
                 },
                 timeout_ms: HOOK_MS,
                 fails_closed: false,
-                in_file: 0,
+                in_file: Some(0),
                 from: from.clone(),
             });
         }

@@ -14,7 +14,7 @@ fn hook(matcher: &str, trusted: bool) -> Hook {
         },
         timeout_ms: 5000,
         fails_closed: false,
-        in_file: 0,
+        in_file: Some(0),
         from: Provenance {
             layer: Layer::Project,
             at: ".claude/settings.json".to_owned(),

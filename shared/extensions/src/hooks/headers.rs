@@ -1,7 +1,10 @@
 //! The headers of hooks that are sent to addresses. Their values may be secrets, so a hook that is read has none of them
 //! ([`ShownValue`]). [`hidden_headers`] reads them alone, and [`split_hooks`] takes them out of a file.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -71,9 +74,17 @@ impl HookSecrets {
         Ok(())
     }
 
-    /// The hidden values of the hook at this place of its file, if it is sent to this address.
-    pub fn of(&mut self, in_file: u32, url: &str) -> BTreeMap<String, String> {
-        let hidden = self.0.remove(&in_file).filter(|hidden| hidden.url == url);
+    /// The hidden values of the hook at this place of its file, if it is sent to this address. Logs of earlier releases
+    /// do not say the place: then they are those that all hooks with this address have.
+    pub fn of(&mut self, in_file: Option<u32>, url: &str) -> BTreeMap<String, String> {
+        let hidden = match in_file {
+            Some(place) => self.0.remove(&place).filter(|hidden| hidden.url == url),
+            None => {
+                let mut same = self.0.values().filter(|hidden| hidden.url == url);
+                let first = same.next().cloned();
+                first.filter(|first| same.all(|hidden| hidden.values == first.values))
+            }
+        };
         hidden.map(|hidden| hidden.values).unwrap_or_default()
     }
 }
@@ -102,10 +113,12 @@ pub fn split_hooks(text: &str) -> Result<(String, HookSecrets), Invalid> {
     let mut shown = Value::Object(settings.clone());
     let mut secrets = HookSecrets::default();
     let (written, _) = written_hooks(settings)?;
+    let mut read = BTreeSet::new();
     for (in_file, Written { hook, values, at }) in (0..).zip(written) {
         let HookHandler::Http { url, headers } = hook.handler else {
             continue;
         };
+        read.insert(at.clone());
         let is_hidden = |(name, _): &(String, String)| headers[name] == ShownValue::Hidden;
         let values: BTreeMap<_, _> = values.into_iter().filter(is_hidden).collect();
         let (event, group, handler) = at;
@@ -117,14 +130,33 @@ pub fn split_hooks(text: &str) -> Result<(String, HookSecrets), Invalid> {
             secrets.0.insert(in_file, HiddenHeaders { url, values });
         }
     }
+    hide_unread(&mut shown, &read);
     Ok((shown.to_string(), secrets))
 }
 
-/// Checks the headers of a hook. `$NAME` stands for `${NAME}` where the file allows this variable, as Claude Code has it.
-pub(super) fn checked(
-    headers: BTreeMap<String, String>,
-    variables: &[String],
-) -> Result<BTreeMap<String, String>, Invalid> {
+/// Hides the headers of hooks that are not used: their values may be secrets as well.
+fn hide_unread(shown: &mut Value, read: &BTreeSet<(String, usize, usize)>) {
+    let events = shown["hooks"].as_object_mut().into_iter().flatten();
+    for (event, groups) in events {
+        let groups = groups.as_array_mut().into_iter().flatten().enumerate();
+        for (group_at, group) in groups {
+            let hooks = group.get_mut("hooks").and_then(Value::as_array_mut);
+            for (place, hook) in hooks.into_iter().flatten().enumerate() {
+                if let Some(headers) = hook.get_mut("headers")
+                    && !read.contains(&(event.clone(), group_at, place))
+                {
+                    *headers = ShownValue::HIDDEN.into();
+                }
+            }
+        }
+    }
+}
+
+/// Checks the headers of a hook that is sent to an address.
+///
+/// # Errors
+/// A hook may not have one of them, or so many; the words name it, and have no value.
+pub fn check_headers(headers: &BTreeMap<String, String>) -> Result<(), Invalid> {
     let bytes: usize = headers
         .iter()
         .map(|(name, value)| name.len() + value.len())
@@ -136,7 +168,7 @@ pub(super) fn checked(
         )));
     }
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    for (name, value) in &headers {
+    for (name, value) in headers {
         let shown = cleaned(name, 64);
         if name.is_empty() || !name.bytes().all(is_letter) {
             return Err(Invalid::new(format!("{shown:?} is no name of a header")));
@@ -152,14 +184,22 @@ pub(super) fn checked(
             )));
         }
     }
+    Ok(())
+}
+
+/// The headers with `${NAME}` in place of `$NAME` where the file allows this variable, as Claude Code has it.
+pub(super) fn braced(
+    headers: BTreeMap<String, String>,
+    variables: &[String],
+) -> BTreeMap<String, String> {
     let braced = |value: String| {
         let each = variables.iter().filter(|name| !name.is_empty());
         each.fold(value, |value, name| with_braces(&value, name))
     };
-    Ok(headers
+    headers
         .into_iter()
         .map(|(name, value)| (name, braced(value)))
-        .collect())
+        .collect()
 }
 
 /// The text with `${NAME}` in place of each `$NAME`.
@@ -196,16 +236,24 @@ mod tests {
 
     #[test]
     fn the_values_of_headers_are_in_no_text_that_is_shown_and_each_is_known_for_its_hook() {
-        let (shown, mut secrets) = split_hooks(FILE).expect("it is read");
+        let (shown, secrets) = split_hooks(FILE).expect("it is read");
         assert!(
             !shown.contains("s3cret") && shown.contains("${MINE}"),
             "{shown}"
         );
         assert!(!format!("{secrets:?}").contains("s3cret"));
         let value = |value: &str| BTreeMap::from([("X-Key".to_owned(), value.to_owned())]);
-        assert_eq!(secrets.clone().of(1, "https://a.example"), value("s3cret"));
-        assert_eq!(secrets.of(2, "https://b.example"), value("s3cret too"));
-        assert!(secrets.of(1, "https://b.example").is_empty());
+        let of = |in_file, url| secrets.clone().of(in_file, url);
+        assert_eq!(of(Some(1), "https://a.example"), value("s3cret"));
+        assert_eq!(of(Some(2), "https://b.example"), value("s3cret too"));
+        assert!(of(Some(1), "https://b.example").is_empty());
+        assert_eq!(of(None, "https://b.example"), value("s3cret too"));
+        let one_address = FILE.replace("b.example", "a.example");
+        let mut secrets = hidden_headers(&one_address).expect("it is read");
+        assert!(
+            secrets.of(None, "https://a.example").is_empty(),
+            "which hook is meant is not known"
+        );
     }
 
     #[test]
@@ -227,14 +275,37 @@ mod tests {
             "Authorization".to_owned(),
             "Bearer $TOKEN $TOKENS ${TOKEN} $T $X".to_owned(),
         )]);
-        let headers = checked(headers, &names).expect("they are headers");
+        let headers = braced(headers, &names);
         assert_eq!(
             headers["Authorization"],
             "Bearer ${TOKEN} $TOKENS ${TOKEN} ${T} $X"
         );
-        for name in ["", "a b", "Host", "Idempotency-Key"] {
-            let headers = BTreeMap::from([(name.to_owned(), "x".to_owned())]);
-            assert!(checked(headers, &[]).is_err(), "{name}");
+    }
+
+    #[test]
+    fn a_hook_with_a_wrong_header_is_told_of_and_stays_and_no_text_shows_the_header() {
+        let all = [
+            ("http", ""),
+            ("http", "a b"),
+            ("http", "Host"),
+            ("http", "Idempotency-Key"),
+            ("command", "X-Key"),
+            ("unknown", "X-Key"),
+        ];
+        for (kind, name) in all {
+            let hook = serde_json::json!({"type": kind, "url": "https://a.example", "command": "x",
+                "headers": {name: "s3cret"}});
+            let file = serde_json::json!({"hooks": {"PermissionRequest": [{"hooks": [hook]}]}});
+            let (written, unread) =
+                written_hooks(file.as_object().expect("it is one").clone()).expect("it is read");
+            assert_eq!(
+                written.len(),
+                usize::from(kind != "unknown"),
+                "{kind} {name}"
+            );
+            assert_eq!(unread.len(), 1, "{kind} {name}: {unread:?}");
+            let (shown, _) = split_hooks(&file.to_string()).expect("it is read");
+            assert!(!shown.contains("s3cret"), "{kind} {name}: {shown}");
         }
     }
 }

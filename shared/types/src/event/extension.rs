@@ -202,15 +202,11 @@ pub struct Hook {
     /// True if what it guards is refused when it fails.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fails_closed: bool,
-    /// Its place among the hooks of its file, from 0.
-    #[serde(default, skip_serializing_if = "is_first")]
-    pub in_file: u32,
+    /// Its place among the hooks of its file, from 0. Logs of earlier releases do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_file: Option<u32>,
     /// Its origin.
     pub from: Provenance,
-}
-
-fn is_first(place: &u32) -> bool {
-    *place == 0
 }
 
 /// An event at which hooks run. The names are those of Claude Code, where it has the event.
