@@ -455,7 +455,7 @@ async fn the_first_message_of_a_session_may_be_a_skill_of_the_project() {
     let last = || model.requests().pop().expect("it was asked").to_string();
 
     model.script(vec![
-        Reply::text("first"),
+        Reply::text("the form has its seal"),
         Reply::text("second"),
         Reply::text("third"),
     ]);
@@ -464,7 +464,7 @@ async fn the_first_message_of_a_session_may_be_a_skill_of_the_project() {
     screen.type_in("/skills\r");
     screen.until_shown("none is known yet").await;
     screen.type_in("/pdf form 7\r");
-    screen.until_shown("first").await;
+    screen.until_shown("the form has its seal").await;
     assert!(last().contains(asks) && last().contains("/pdf form 7"));
     screen.type_in("/pfd form 7\r");
     screen.until_shown("there is no /pfd;").await;

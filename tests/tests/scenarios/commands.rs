@@ -1,14 +1,17 @@
 //! Commands behind a slash: one list on the server, the same on every surface.
 
-use std::process::{Output, Stdio};
+use std::{
+    process::{Output, Stdio},
+    sync::Arc,
+};
 
 use serde_json::{Value, json};
 use shared_api::{CommandDone, RoleName};
 use tests::{
     gantry::{Gantry, Screen},
-    model_server::{ModelServer, Reply},
+    model_server::{ModelServer, Reply, Step},
 };
-use tokio::io::AsyncWriteExt as _;
+use tokio::{io::AsyncWriteExt as _, sync::Notify};
 
 /// Runs a command in a session, as a program would.
 async fn run(gantry: &Gantry, session: &str, body: Value) -> (u16, Value) {
@@ -69,10 +72,16 @@ async fn commands_answer_in_the_middle_of_a_turn_and_those_that_leave_it_wait() 
     let gantry = Gantry::scripted(&model).await;
     let runner = gantry.runner("laptop").await;
     let build = r#"{"command":"echo half; until [ -e go ]; do sleep 0.1; done; echo whole"}"#;
+    let left = Arc::new(Notify::new());
+    let tested = vec![
+        Step::Hold(left.clone()),
+        Step::text("and tested"),
+        Step::end(),
+    ];
     model.script(vec![
         Reply::call("Shell", build),
         Reply::text("it is built"),
-        Reply::text("and tested"),
+        Reply::Raw(tested),
     ]);
     let screen = gantry.screen(&["chat"]);
     screen.until_shown("/help").await;
@@ -87,6 +96,7 @@ async fn commands_answer_in_the_middle_of_a_turn_and_those_that_leave_it_wait() 
     screen.until_shown("a new session begins").await;
     // What was queued belongs to the session before.
     screen.until_shown("works on; /back returns to it").await;
+    left.notify_one();
     type_and_see(&screen, "/back", "and tested").await;
 }
 
