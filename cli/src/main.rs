@@ -161,7 +161,7 @@ fn read_environment() -> Surroundings {
             term,
             is_tmux: std::env::var_os("TMUX").is_some(),
             editor: text("VISUAL").or_else(|| text("EDITOR")),
-            browser: browser::opener(text),
+            browser: browser::Opener::of(text),
             inputrc: inputrc.or_else(|| Some(std::env::home_dir()?.join(".inputrc"))),
         },
     }
@@ -263,7 +263,9 @@ async fn run(
         Command::Agents { command } => {
             extensions::registered(&client, screen, ExtensionKind::Agent, command).await?;
         }
-        Command::Mcp { command } => mcp::run(&client, screen, terminal.browser, command).await?,
+        Command::Mcp { command } => {
+            return mcp::run(&client, screen, terminal.browser, command).await;
+        }
         Command::Hooks { command } => {
             extensions::registered(&client, screen, ExtensionKind::Hooks, command).await?;
         }

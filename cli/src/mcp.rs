@@ -11,6 +11,8 @@ use shared_client::Client;
 
 use crate::{
     args::{AddToolServer, Mcp, Transport},
+    browser::Opener,
+    exit::Exit,
     extensions::{MAX_CELL, described, none_is_registered, remove},
     models,
     render::clean::clean_line,
@@ -22,34 +24,35 @@ use crate::{
 pub(crate) async fn run(
     client: &Client,
     screen: Screen,
-    browser: Option<&str>,
+    browser: Option<Opener>,
     command: Option<Mcp>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Exit> {
     match command.unwrap_or(Mcp::List { json: false }) {
-        Mcp::List { json } => list(client, screen, json).await,
-        Mcp::Add(new) => add(client, screen, new).await,
+        Mcp::List { json } => list(client, screen, json).await?,
+        Mcp::Add(new) => add(client, screen, new).await?,
         Mcp::Test {
             name,
             session,
             json,
-        } => test::test(client, screen, &name, &session, json).await,
+        } => test::test(client, screen, &name, &session, json).await?,
         Mcp::Remove { name, tenant } => {
-            remove(client, screen, ExtensionKind::Mcp, &name, tenant).await
+            remove(client, screen, ExtensionKind::Mcp, &name, tenant).await?;
         }
-        Mcp::Values { command } => values::run(client, screen, command).await,
+        Mcp::Values { command } => values::run(client, screen, command).await?,
         Mcp::Login {
             name,
             session,
             paste,
         } => {
             let server = sign_in::named(client, name, session).await?;
-            sign_in::login(client, screen, browser, &server, paste).await
+            return sign_in::login(client, screen, browser, &server, paste).await;
         }
         Mcp::Logout { name, session } => {
             let server = sign_in::named(client, name, session).await?;
-            sign_in::logout(client, screen, &server).await
+            sign_in::logout(client, screen, &server).await?;
         }
     }
+    Ok(Exit::Done)
 }
 
 async fn add(client: &Client, screen: Screen, new: AddToolServer) -> anyhow::Result<()> {

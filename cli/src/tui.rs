@@ -44,6 +44,7 @@ use self::{
     talk::Talk,
 };
 use crate::{
+    browser::Opener,
     chat::bang::{OwnCommands, ToShow},
     exit::Exit,
 };
@@ -116,8 +117,8 @@ pub(crate) struct TerminalFacts {
     pub(crate) is_tmux: bool,
     /// The command of the person's editor.
     pub(crate) editor: Option<String>,
-    /// The program that opens an address in the person's browser, where this is a desktop.
-    pub(crate) browser: Option<&'static str>,
+    /// The program that opens a page in the person's browser, where this is a desktop.
+    pub(crate) browser: Option<Opener>,
     /// The file with the settings of readline.
     pub(crate) inputrc: Option<PathBuf>,
 }

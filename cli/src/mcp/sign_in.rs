@@ -2,17 +2,22 @@
 
 use std::{io::IsTerminal as _, time::Duration};
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use shared_api::{NamedToolServer, ToolServerSignIn};
 use shared_client::Client;
 use shared_types::{Clock as _, SystemClock, Timestamp};
+use tokio::task::spawn_blocking;
 
 use crate::{
+    browser::Opener,
+    exit::Exit,
     extensions::{MAX_CELL, MAX_WHOLE},
     models,
     pick::{self, SessionName},
+    remote::Signals,
     render::clean::clean_line,
     screen::Screen,
+    unechoed::Unechoed,
 };
 
 /// The pause between two looks whether the person has signed in.
@@ -35,37 +40,66 @@ pub(super) async fn named(
 pub(super) async fn login(
     client: &Client,
     screen: Screen,
-    browser: Option<&str>,
+    browser: Option<Opener>,
     server: &NamedToolServer,
     paste: bool,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Exit> {
     let before = signed_in_since(client, &server.server).await?;
     let begun = client.sign_in_to_tool_server(server).await?;
     screen.line("open this address in a browser that is signed in to Gantry as you:")?;
     screen.line(&clean_line(&begun.url, MAX_WHOLE))?;
+    // A signal that ends the command ends it here, so that the page is removed.
+    let mut signals = Signals::listen().context("failed to listen for signals")?;
     let browser = browser.filter(|_| std::io::stdout().is_terminal());
-    if browser.is_some_and(|opener| crate::browser::open(opener, &begun.url)) {
+    let page = browser.and_then(|opener| opener.open(&begun.url));
+    if page.is_some() {
         screen.note("it opens in your browser");
     }
-    if paste || server.session.is_some() {
-        let address = models::secret("the address at which the browser ends")?;
-        let signed_in = client.answer_tool_server_sign_in(address).await?;
-        return screen.line(&format!(
-            "signed in to {}",
-            clean_line(&signed_in.server, MAX_CELL)
-        ));
-    }
-    screen.note("waiting until you have signed in there; Ctrl+C leaves");
+    let signing_in = async {
+        if paste || server.session.is_some() {
+            return pasted(client).await;
+        }
+        screen.note("waiting until you have signed in there; Ctrl+C leaves");
+        wait(client, &server.server, before, begun.ends_at).await?;
+        Ok(server.server.clone())
+    };
+    let signed_in = tokio::select! {
+        signed_in = signing_in => signed_in?,
+        code = signals.ended() => return Ok(Exit::Code(code)),
+    };
+    screen.line(&format!(
+        "signed in to {}",
+        clean_line(&signed_in, MAX_CELL)
+    ))?;
+    Ok(Exit::Done)
+}
+
+/// Reads the address at which the browser ended, and sends it. Returns the name of the tool server.
+async fn pasted(client: &Client) -> anyhow::Result<String> {
+    // The thread below may be left with its line unread; the terminal echoes again all the same.
+    let _unechoed = Unechoed::enter();
+    let reading = spawn_blocking(|| models::secret("the address at which the browser ends"));
+    let address = reading.await.context("failed to read the address")??;
+    Ok(client.answer_tool_server_sign_in(address).await?.server)
+}
+
+/// Waits for a sign-in later than the one of `before`.
+///
+/// # Errors
+/// Fails when the sign-in is over at `ends_at`, or when the server does not answer.
+async fn wait(
+    client: &Client,
+    server: &str,
+    before: Option<Timestamp>,
+    ends_at: Timestamp,
+) -> anyhow::Result<()> {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        let since = signed_in_since(client, &server.server).await?;
+        let since = signed_in_since(client, server).await?;
         if since.is_some() && since != before {
-            return screen.line(&format!(
-                "signed in to {}",
-                clean_line(&server.server, MAX_CELL)
-            ));
+            return Ok(());
         }
-        if SystemClock::new().now() > begun.ends_at {
+        if SystemClock::new().now() > ends_at {
             bail!("you did not sign in within 15 minutes; begin again");
         }
     }
