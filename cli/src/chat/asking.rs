@@ -1,5 +1,7 @@
 //! A question of the agent during a turn: the choices that it leaves, and the answer that a line is.
 
+use shared_api::Approval;
+use shared_client::ClientError;
 use shared_types::{
     Mode,
     event::{Answer, Question},
@@ -39,6 +41,15 @@ pub(super) fn choices(question: &Question) -> String {
             "carry it out? y = yes, and ask before changes · a = yes, in mode auto · n = no · or say what to change"
                 .to_owned()
         }
+    }
+}
+
+/// True if a question that was fetched again needs no answer: it has its outcome, or is gone with its session.
+pub(super) fn is_over(fetched: &Result<Approval, ClientError>) -> bool {
+    match fetched {
+        Ok(approval) => approval.outcome.is_some(),
+        Err(ClientError::Refused(problem)) => problem.status == 404,
+        Err(_) => false,
     }
 }
 
@@ -82,7 +93,10 @@ pub(super) fn read(question: &Question, line: &str) -> Typed {
 
 #[cfg(test)]
 mod tests {
-    use shared_types::{Risk, event::PlannedCall};
+    use shared_api::{ApprovalOutcome, Problem};
+    use shared_types::{
+        ApprovalId, Digest, Risk, SessionId, Timestamp, TurnId, event::PlannedCall,
+    };
 
     use super::*;
 
@@ -145,5 +159,35 @@ mod tests {
             };
             assert_eq!(read(&question, line), Typed::Answer(said));
         }
+    }
+
+    #[test]
+    fn a_question_is_over_with_its_outcome_or_its_session_and_not_while_the_server_is_away() {
+        let open = Approval {
+            id: ApprovalId::from_u128(1),
+            session: SessionId::from_u128(1),
+            session_title: String::new(),
+            turn: TurnId::from_u128(1),
+            step: 1,
+            ordinal: 0,
+            question: call(),
+            digest: Digest::of(b""),
+            asked_at: Timestamp::from_micros(0),
+            until: Timestamp::from_micros(1),
+            outcome: None,
+        };
+        let answered = Approval {
+            outcome: Some(ApprovalOutcome {
+                answer: Answer::Denied { words: None },
+                by: None,
+                at: Timestamp::from_micros(0),
+            }),
+            ..open.clone()
+        };
+        let refused = |status| Err(ClientError::Refused(Problem::new("code", status, "words")));
+        assert!(!is_over(&Ok(open)));
+        assert!(is_over(&Ok(answered)));
+        assert!(is_over(&refused(404)));
+        assert!(!is_over(&refused(503)));
     }
 }

@@ -14,7 +14,7 @@ use shared_types::{
 };
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
-    time::Interval,
+    time::{Instant, Interval},
 };
 
 use super::{
@@ -33,6 +33,9 @@ const STOP_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// The interval between updates of the shown time.
 pub(super) const A_SECOND: Duration = Duration::from_secs(1);
+
+/// The time after which a question of another session is looked at again: it may have been answered elsewhere.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
 pub(super) type Answer<T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send>>;
 
@@ -146,6 +149,10 @@ struct Turn {
     answering: Option<ApprovalId>,
     /// The question that is on the screen; the next line is its answer.
     asking: Option<Approval>,
+    /// The same question, which is being fetched again.
+    looking: Option<Answer<Approval>>,
+    /// The time of the last look, or of the question.
+    looked_at: Instant,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -168,6 +175,8 @@ enum TurnEvent {
     Interrupt,
     /// A question has come, or is answered.
     Approval(Result<Approval, ClientError>),
+    /// The question on the screen was fetched again.
+    Looked(Result<Approval, ClientError>),
     /// A command of the person's own has something to show.
     Ran(String),
 }
@@ -190,6 +199,8 @@ impl Turn {
             approval: None,
             answering: None,
             asking: None,
+            looking: None,
+            looked_at: Instant::now(),
         })
     }
 
@@ -247,6 +258,7 @@ impl Turn {
             _ = self.interrupts.recv() => TurnEvent::Interrupt,
             cancelled = answer(&mut self.cancelling) => TurnEvent::Cancelled(cancelled),
             approval = answer(&mut self.approval) => TurnEvent::Approval(approval),
+            looked = answer(&mut self.looking) => TurnEvent::Looked(looked),
             said = answer(&mut self.saying) => TurnEvent::Said(said),
             line = self.typed.next(), if self.takes_line() => TurnEvent::Typed(line),
             // Behind a question it would stand where the answer is typed.
@@ -271,6 +283,7 @@ impl Turn {
             }
             TurnEvent::Interrupt => return self.interrupt(chat),
             TurnEvent::Approval(approval) => self.approval(approval, chat)?,
+            TurnEvent::Looked(looked) => self.looked(&looked, chat)?,
             TurnEvent::Typed(line) => match self.asking.take() {
                 Some(approval) => self.answer(approval, &line, chat)?,
                 None => return self.say(&line, chat),
@@ -280,7 +293,10 @@ impl Turn {
                 said::accepted(chat, sent)?;
             }
             TurnEvent::Ran(shown) => chat.view.beside(&shown)?,
-            TurnEvent::Tick => chat.view.tick()?,
+            TurnEvent::Tick => {
+                self.look_at_question(chat);
+                chat.view.tick()?;
+            }
         }
         Ok(None)
     }
@@ -385,7 +401,35 @@ impl Turn {
             self.typed = TypedLines::listen();
         }
         self.asking = Some(approval);
+        self.looked_at = Instant::now();
         Ok(())
+    }
+
+    /// Looks whether the question of another session on the screen has its answer by now: the answer stands in the log of
+    /// that session, which is not followed here.
+    fn look_at_question(&mut self, chat: &Chat) {
+        if let Some(asking) = &self.asking
+            && asking.session != chat.session.id
+            && self.looking.is_none()
+            && self.looked_at.elapsed() >= LOOK_AGAIN_AFTER
+        {
+            self.looked_at = Instant::now();
+            let (client, id) = (chat.client.clone(), asking.id);
+            self.looking = Some(Box::pin(async move { client.approval(id).await }));
+        }
+    }
+
+    /// Takes the question off the screen if it needs no answer any more.
+    fn looked(
+        &mut self,
+        looked: &Result<Approval, ClientError>,
+        chat: &mut Chat,
+    ) -> anyhow::Result<()> {
+        self.looking = None;
+        match &self.asking {
+            Some(asking) if asking::is_over(looked) => self.answered(asking.id, chat),
+            _ => Ok(()),
+        }
     }
 
     /// True if a line that is typed now is for the turn, or for the question on the screen.
@@ -441,6 +485,7 @@ impl Turn {
 
     /// Shows the turn on, without the echo of what is typed.
     fn go_on(&mut self, chat: &mut Chat) -> anyhow::Result<()> {
+        self.looking = None;
         self.unechoed = unechoed(chat);
         if !chat.takes_lines {
             self.typed = TypedLines::none();
