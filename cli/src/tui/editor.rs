@@ -1,6 +1,12 @@
 //! The person's editor for a draft, and the person's keys.
 
-use std::{fs, io::Write as _, path::Path, process::Command};
+use std::{
+    fs::{self, Permissions},
+    io::Write as _,
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    process::Command,
+};
 
 use anyhow::{Context as _, bail};
 use cli_screen::compose::{History, Keymap, Settings, keymap_of_inputrc};
@@ -50,8 +56,11 @@ impl Tui {
 
 /// The text after the person has changed it in an editor.
 fn edited(editor: &str, draft: &str) -> anyhow::Result<String> {
-    // Only its owner may read the folder that tempfile makes.
-    let folder = tempfile::tempdir().context("failed to make a file for the editor")?;
+    // Other users of this machine read no draft.
+    let folder = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir()
+        .context("failed to make a file for the editor")?;
     let path = folder.path().join("message.md");
     let mut file = fs::File::create(&path).context("failed to make a file for the editor")?;
     file.write_all(draft.as_bytes())
@@ -78,4 +87,20 @@ fn edited(editor: &str, draft: &str) -> anyhow::Result<String> {
         );
     }
     Ok(text.trim_end_matches('\n').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_of_a_draft_is_its_persons_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let editor = folder.path().join("editor");
+        let script = "#!/bin/sh\nstat -c %a \"$(dirname \"$1\")\" > \"$1\"\n";
+        fs::write(&editor, script).expect("it is written");
+        fs::set_permissions(&editor, Permissions::from_mode(0o755)).expect("it is ours");
+        let text = edited(editor.to_str().expect("text"), "draft").expect("it is edited");
+        assert_eq!(text.trim(), "700");
+    }
 }
