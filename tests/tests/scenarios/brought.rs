@@ -68,11 +68,15 @@ async fn an_agent_changes_files_in_a_worktree_of_its_own_which_stays_only_with_c
         Reply::text("done"),
     ]);
     let turn = talk.send("have it changed").await;
-    let tree = eventually("the agent works", || async {
-        let tree = worktrees(&runner).pop()?;
-        Path::new(&tree).join("ran").exists().then_some(tree)
+    // Git cannot list a worktree that is being made.
+    let folder = runner.workspace().join(".gantry/worktrees");
+    eventually("the agent works", async || {
+        let mut trees = std::fs::read_dir(&folder).ok()?.flatten();
+        let works = trees.any(|tree| tree.path().join("ran").exists());
+        works.then_some(())
     })
     .await;
+    let tree = worktrees(&runner).pop().expect("there is one");
     gantry.kill_server().await;
     gantry.start_server().await;
     std::fs::write(Path::new(&tree).join("go"), "").expect("it is written");
