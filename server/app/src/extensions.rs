@@ -197,7 +197,7 @@ impl Extensions {
         if secrets.has_open() {
             let before = self.row_before(ctx, new).await?;
             let same = |row: &RegisteredExtension| is_same_way(&row.text, &new.text, &new.name);
-            // Nobody reads a hidden value, so nobody sends it elsewhere.
+            // Whoever may not read a value may not send it to another address either.
             if before.as_ref().is_some_and(|row| !same(row)) {
                 return Err(AppError::Invalid(
                     "its address or its command is another one: write its values again".to_owned(),

@@ -12,6 +12,7 @@ mod pipe;
 mod port;
 mod uses;
 pub(crate) mod values;
+mod variable;
 
 use std::{
     collections::HashMap,

@@ -8,6 +8,8 @@ use std::{collections::BTreeMap, num::NonZeroU64, time::Duration};
 use shared_sandbox::{Command, Exec, Request, Retention};
 use shared_types::limits::COMMAND_RUNS_AT_MOST;
 
+use super::variable::Variable;
+
 /// A server is stopped after running this long; the next call starts it again.
 pub(super) const RUNS_AT_MOST: Duration = COMMAND_RUNS_AT_MOST;
 
@@ -77,23 +79,15 @@ impl ServerStart {
 /// A word for the shell: as it stands, but for `${NAME}` and `${NAME:-DEFAULT}`, which are variables.
 fn word(text: &str) -> String {
     let (mut word, mut rest) = (String::new(), text);
-    while let Some(start) = rest.find("${") {
-        let Some(end) = rest[start..].find('}') else {
-            break;
-        };
-        let inner = &rest[start + 2..start + end];
-        let (name, default) = match inner.split_once(":-") {
-            Some((name, default)) => (name, Some(default)),
-            None => (inner, None),
-        };
+    while let Some(variable) = Variable::first(rest) {
+        let Variable { name, default, .. } = variable;
         let first = name.bytes().next();
         let is_name = first.is_some_and(|byte| byte == b'_' || byte.is_ascii_alphabetic())
             && name
                 .bytes()
                 .all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
-        let (before, after) = (&rest[..start], &rest[start + end + 1..]);
         if is_name {
-            word.push_str(&quoted(before));
+            word.push_str(&quoted(variable.before));
             match default {
                 // Within double quotes a single quote is a letter. So the default is a word of its own.
                 Some(default) => word.push_str(&format!(
@@ -103,9 +97,9 @@ fn word(text: &str) -> String {
                 None => word.push_str(&format!("\"${{{name}}}\"")),
             }
         } else {
-            word.push_str(&quoted(&rest[..start + end + 1]));
+            word.push_str(&quoted(&rest[..rest.len() - variable.after.len()]));
         }
-        rest = after;
+        rest = variable.after;
     }
     word.push_str(&quoted(rest));
     match word.is_empty() {

@@ -16,7 +16,7 @@ use shared_types::{
 };
 use tokio::time::timeout;
 
-use super::{ToolServerPool, access::Grants, command::quoted};
+use super::{ToolServerPool, access::Grants, command::quoted, variable::Variable};
 use crate::operations::{Operations, StartProgram};
 
 /// Largest file that is read, in bytes: that of a look for extensions.
@@ -232,19 +232,13 @@ impl Grants {
         host: &str,
     ) -> Result<String, String> {
         let (mut filled, mut rest) = (String::new(), text);
-        while let Some(start) = rest.find("${") {
-            let Some(end) = rest[start..].find('}') else {
-                break;
-            };
-            let inner = &rest[start + 2..start + end];
-            let (name, default) = match inner.split_once(":-") {
-                Some((name, default)) => (name, Some(default)),
-                None => (inner, None),
-            };
+        while let Some(variable) = Variable::first(rest) {
+            let Variable { name, default, .. } = variable;
             if !is_variable(name) {
-                return Err(format!("{:?} names no variable", clean_line(inner, 64)));
+                let inner = clean_line(variable.inner, 64);
+                return Err(format!("{inner:?} names no variable"));
             }
-            filled.push_str(&rest[..start]);
+            filled.push_str(variable.before);
             match (self.store.tool_value(tenant, user, name).await, default) {
                 // Whoever declares a server chooses its address; the person chooses the host of the value.
                 (Ok((_, known)), _) if known != host => {
@@ -268,7 +262,7 @@ impl Grants {
                 }
                 (Err(error), _) => return Err(error.to_string()),
             }
-            rest = &rest[start + end + 1..];
+            rest = variable.after;
         }
         filled.push_str(rest);
         Ok(filled)
