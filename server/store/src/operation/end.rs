@@ -41,7 +41,7 @@ impl<'a> OperationEnding<'a> {
     /// [`StoreError::TooLarge`] for an outcome of more than [`MAX_OUTCOME_BYTES`].
     pub(crate) fn of(outcome: &'a Outcome) -> Result<Self, StoreError> {
         let json = match outcome {
-            Outcome::Surveyed(seen) => as_json(&Outcome::Surveyed(without_values(seen))),
+            Outcome::Surveyed(seen) => as_json(&Outcome::Surveyed(without_texts(seen))),
             outcome => as_json(outcome),
         };
         bounded("the outcome", &json, MAX_OUTCOME_BYTES)?;
@@ -207,23 +207,12 @@ pub(crate) async fn record(
     audit::record(tx, tenant, &entry, now).await.map(drop)
 }
 
-/// A look without the texts of files that declare tool servers and hooks: their values may be secrets, which no row has. The
-/// event that names them is made before the end is stored. Where the server dies in between, the turn looks again.
-fn without_values(seen: &Surveyed) -> Surveyed {
+/// A look without the texts of what the project brings: declarations of tool servers and hooks may hold secrets, which no
+/// row has. The event that names them is made before the end is stored. Where the server dies in between, the turn looks
+/// again.
+fn without_texts(seen: &Surveyed) -> Surveyed {
     let mut seen = seen.clone();
-    let declares = |path: &str| {
-        let name = path.rsplit('/').next().unwrap_or_default();
-        let name = name.replace(".local.", ".");
-        matches!(
-            name.as_str(),
-            ".mcp.json" | "mcp.json" | "hooks.json" | "settings.json"
-        )
-    };
-    for file in seen
-        .extensions
-        .iter_mut()
-        .filter(|file| declares(&file.path))
-    {
+    for file in &mut seen.extensions {
         file.text.clear();
         file.cut = true;
     }
